@@ -3,6 +3,7 @@
 /// selection tables of machines that nobody measured are made from it.
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,10 +16,19 @@ namespace tandem::bench {
 /// Looks for the quickest algorithm and blocks of one collective on so many PEs, at sizes that ascend.
 class BestChoice {
  public:
+  /// Simulates a call of so many bytes with an algorithm and blocks.
+  using Trial = std::function<SimulatedCall(Size bytes, const std::string& algorithm, int blocks, const Budget&)>;
+
   /// No simulation takes more than `most_events` events.
   BestChoice(const Machine& machine, Collective collective, int pes, std::uint64_t most_events)
-      : machine_(machine), collective_(collective), pes_(pes), most_events_(most_events) {
-    for (const tune::Candidate& candidate : tune::candidates(collective, pes <= machine.pes_per_node)) {
+      : BestChoice(
+            tune::candidates(collective, pes <= machine.pes_per_node), most_events,
+            [&machine, collective, pes](Size bytes, const std::string& algorithm, int blocks, const Budget& budget) {
+              return simulate(machine, {collective, pes, bytes}, algorithm, blocks, budget);
+            }) {}
+  BestChoice(const std::vector<tune::Candidate>& candidates, std::uint64_t most_events, Trial trial)
+      : trial_(std::move(trial)), most_events_(most_events) {
+    for (const tune::Candidate& candidate : candidates) {
       // GPUs of this version have no multicast.
       if (candidate.algorithm == "multimem") continue;
       if (ways_.empty() || ways_.back().algorithm != candidate.algorithm)
@@ -85,8 +95,7 @@ class BestChoice {
       if (call.algorithm == way.algorithm && call.blocks == blocks) return call;
     if (is_surely_too_dear(way, blocks))
       return add({.outcome = Outcome::kTooDear, .algorithm = way.algorithm, .blocks = blocks});
-    return add(simulate(machine_, {collective_, pes_, bytes_}, way.algorithm, blocks,
-                        {.us = kHopeless * best_us_, .events = most_events_}));
+    return add(trial_(bytes_, way.algorithm, blocks, {.us = kHopeless * best_us_, .events = most_events_}));
   }
 
   /// Events and memory grow with the blocks. A call that was too dear with some blocks is therefore not tried with
@@ -104,9 +113,12 @@ class BestChoice {
     SimulatedCall first = run(way, way.best);
     const bool is_cheap = first.events <= kDear;
     // It may be behind only for its number of blocks.
-    for (const std::size_t i : others(way, is_cheap)) {
+    for (const std::size_t index : others(way, is_cheap)) {
       if (first.outcome != Outcome::kTooSlow) break;
-      const SimulatedCall other = run(way, i);
+      std::size_t i = index;
+      SimulatedCall other = run(way, i);
+      // The number between the two may be enough.
+      if (other.outcome == Outcome::kTooDear && i > way.best + 1) other = run(way, --i);
       if (other.outcome != Outcome::kRan) continue;
       way.best = i;
       first = other;
@@ -189,9 +201,7 @@ class BestChoice {
     }
   }
 
-  const Machine& machine_;
-  Collective collective_;
-  int pes_;
+  Trial trial_;
   std::uint64_t most_events_;
   std::vector<Way> ways_;
   Size bytes_ = 0;

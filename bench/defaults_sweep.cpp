@@ -2,14 +2,14 @@
 // and blocks. Each default of an operator is compared with its sequential form. Times of neighbouring sizes and numbers
 // of PEs are compared with each other. Where a time jumps, the default is compared with the best choice.
 //
-//   build/release/bench/defaults_sweep [--all [--only TEXT]] [--shard I/N] [--json FILE]
+//   build/release/bench/defaults_sweep [--all [--only TEXT] [--events N]] [--shard I/N] [--json FILE]
 //
 // Without --all it takes a sample of a minute. This is the test `defaults`, which fails if a default misses its limit.
 // Option --only takes the comparisons whose name ("h100x8-rail 64 PEs all_reduce") has the text. Option --shard takes
 // every Nth one from the Ith. All of them take hours of one core. Processes with a shard each share the cores better
 // than threads, which wait for their process's address space.
 // Defaults that were measured on GPUs (machines/selection/nvidia-h200.json) are not compared with the model. A
-// comparison for which a simulation would take too many events is counted by itself.
+// comparison for which a simulation would take too many events is counted by itself. Option --events gives the most.
 
 #include <fmt/format.h>
 
@@ -66,28 +66,29 @@ void add_operators(Tasks& tasks, const Machine& machine, int pes, const std::vec
 }
 
 void add_neighbours(Tasks& tasks, const char* machine, const bench::CollectiveCase& more,
-                    const bench::CollectiveCase& fewer) {
+                    const bench::CollectiveCase& fewer, std::uint64_t most_events) {
   tasks.push_back({fmt::format("{} neighbours of {} PEs {}", machine, fewer.pes, name(fewer.collective)), [=] {
-                     return std::vector{bench::against_neighbour(load_machine(machine), more, fewer, kMostEvents)};
+                     return std::vector{bench::against_neighbour(load_machine(machine), more, fewer, most_events)};
                    }});
 }
 
 constexpr Collective kCompared[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter};
 
-void add_twice_the_bytes(Tasks& tasks, const std::vector<Size>& sizes) {
+void add_twice_the_bytes(Tasks& tasks, const std::vector<Size>& sizes, std::uint64_t most_events) {
   for (const Collective collective : kCompared)
     for (const Size bytes : sizes) {
       if (2 * bytes > kMostBytes) continue;
-      add_neighbours(tasks, "h200x8", {collective, 8, 2 * bytes}, {collective, 8, bytes});
-      add_neighbours(tasks, "h100x8-rail", {collective, 16, 2 * bytes}, {collective, 16, bytes});
+      add_neighbours(tasks, "h200x8", {collective, 8, 2 * bytes}, {collective, 8, bytes}, most_events);
+      add_neighbours(tasks, "h100x8-rail", {collective, 16, 2 * bytes}, {collective, 16, bytes}, most_events);
     }
 }
 
-void add_one_node_more(Tasks& tasks, const std::vector<Size>& sizes, const std::vector<int>& pes) {
+void add_one_node_more(Tasks& tasks, const std::vector<Size>& sizes, const std::vector<int>& pes,
+                       std::uint64_t most_events) {
   for (const Collective collective : kCompared)
     for (const Size bytes : sizes)
       for (const int count : pes)
-        add_neighbours(tasks, "h100x8-rail", {collective, count + 8, bytes}, {collective, count, bytes});
+        add_neighbours(tasks, "h100x8-rail", {collective, count + 8, bytes}, {collective, count, bytes}, most_events);
 }
 
 Tasks sample() {
@@ -104,8 +105,8 @@ Tasks sample() {
     const Machine machine = load_machine(name);
     add_operators(tasks, machine, machine.pes_per_node * machine.default_nodes, shapes);
   }
-  add_twice_the_bytes(tasks, {Size{1} << 20, Size{64} << 20});
-  add_one_node_more(tasks, {Size{1} << 20}, {16, 24, 64, 72});
+  add_twice_the_bytes(tasks, {Size{1} << 20, Size{64} << 20}, kMostEvents);
+  add_one_node_more(tasks, {Size{1} << 20}, {16, 24, 64, 72}, kMostEvents);
   return tasks;
 }
 
@@ -116,12 +117,12 @@ std::vector<Size> sizes_from(Size first, Size step) {
   return sizes;
 }
 
-Tasks everything() {
+Tasks everything(std::uint64_t most_events) {
   Tasks tasks;
   const std::vector<Shape> shapes{{1, 8192, 28672},   {16, 8192, 28672},   {128, 8192, 28672},  {512, 8192, 8192},
                                   {1024, 8192, 8192}, {1024, 28672, 4096}, {2048, 8192, 8192},  {4096, 8192, 28672},
                                   {8192, 8192, 8192}, {8192, 10240, 8192}, {8192, 28672, 4096}, {65536, 8192, 8192}};
-  constexpr Effort one_node{kMostEventsOfAll, 100}, between_nodes{kMostEventsOfAll, 3};
+  const Effort one_node{most_events, 100}, between_nodes{most_events, 3};
   for (const std::string& name : machine_names()) {
     const Machine machine = load_machine(name);
     for (int i = 0; i < kCollectives; ++i) {
@@ -137,8 +138,8 @@ Tasks everything() {
     add_operators(tasks, machine, machine.pes_per_node * machine.default_nodes, shapes);
     if (machine.max_nodes > 1) add_operators(tasks, machine, machine.pes_per_node * 4, shapes);
   }
-  add_twice_the_bytes(tasks, sizes_from(1024, 4));
-  add_one_node_more(tasks, sizes_from(1024, 4), {16, 24, 32, 64, 72, 128});
+  add_twice_the_bytes(tasks, sizes_from(1024, 4), most_events);
+  add_one_node_more(tasks, sizes_from(1024, 4), {16, 24, 32, 64, 72, 128}, most_events);
   return tasks;
 }
 
@@ -198,38 +199,59 @@ Shard parse_shard(const std::string& text) {
   throw InvalidArgument(fmt::format("--shard: '{}' given, allowed is I/N with I from 1 to N", text));
 }
 
+struct Options {
+  bool all = false;
+  std::string only, json_file;
+  Shard shard;
+  std::uint64_t most_events = kMostEventsOfAll;
+};
+
+std::uint64_t parse_events(const std::string& text) {
+  std::uint64_t events = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, events);
+  if (read.ec == std::errc() && read.ptr == end && events > 0) return events;
+  throw InvalidArgument(fmt::format("--events: '{}' given, allowed is a number above 0", text));
+}
+
+Options parse(const std::vector<std::string>& arguments) {
+  Options options;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const bool has_value = i + 1 < arguments.size();
+    if (argument == "--all") {
+      options.all = true;
+    } else if (argument == "--json" && has_value) {
+      options.json_file = arguments[++i];
+    } else if (argument == "--only" && has_value) {
+      options.only = arguments[++i];
+    } else if (argument == "--shard" && has_value) {
+      options.shard = parse_shard(arguments[++i]);
+    } else if (argument == "--events" && has_value) {
+      options.most_events = parse_events(arguments[++i]);
+    } else {
+      throw InvalidArgument(
+          fmt::format("'{}' given, allowed are --all, --only TEXT, --events N, --shard I/N and --json FILE", argument));
+    }
+  }
+  return options;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  bool all = false;
-  Shard shard;
-  std::string json_file, only;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const bool has_value = i + 1 < argc;
-    if (argument == "--all") {
-      all = true;
-    } else if (argument == "--json" && has_value) {
-      json_file = argv[++i];
-    } else if (argument == "--only" && has_value) {
-      only = argv[++i];
-    } else if (argument == "--shard" && has_value) {
-      shard = parse_shard(argv[++i]);
-    } else {
-      throw InvalidArgument(
-          fmt::format("'{}' given, allowed are --all, --only TEXT, --shard I/N and --json FILE", argument));
-    }
-  }
+  const Options options = parse({argv + 1, argv + argc});
   Tasks chosen;
-  for (Task& task : all ? everything() : sample())
-    if (task.name.find(only) != std::string::npos) chosen.push_back(std::move(task));
+  for (Task& task : options.all ? everything(options.most_events) : sample())
+    if (task.name.find(options.only) != std::string::npos) chosen.push_back(std::move(task));
   Tasks tasks;
-  for (std::size_t i = shard.index - 1; i < chosen.size(); i += shard.of) tasks.push_back(std::move(chosen[i]));
+  for (std::size_t i = options.shard.index - 1; i < chosen.size(); i += options.shard.of)
+    tasks.push_back(std::move(chosen[i]));
   Report report;
   fmt::print("{:<52} {:>10}  {:<26} {:>10}  {:<26} {:>7}\n", "default", "us", "takes", "against us", "of", "ratio");
   cli::for_chunks(static_cast<Size>(tasks.size()), 1,
                   [&](Range piece) { report.add(tasks[static_cast<std::size_t>(piece.begin)].run()); });
-  return report.finish(json_file) == 0 ? 0 : 1;
+  return report.finish(options.json_file) == 0 ? 0 : 1;
 } catch (const std::exception& error) {
   std::cerr << "defaults_sweep: " << error.what() << '\n';
   return 1;

@@ -31,7 +31,7 @@ using namespace tandem;
 namespace {
 
 constexpr Size kFirstBytes = 1024, kLastBytes = Size{1} << 30;
-constexpr std::uint64_t kMostEvents = 4'000'000;  ///< of a simulation
+constexpr std::uint64_t kMostEvents = 8'000'000;  ///< of a simulation
 
 struct Sweep {
   const char* machine;

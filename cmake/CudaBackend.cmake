@@ -94,6 +94,13 @@ if(TANDEM_TESTS)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/gpu")
   endforeach()
 
+  # The grouped GEMM for bench/python/grouped_gemm.py, with its function alone.
+  add_library(grouped_gemm SHARED "${PROJECT_SOURCE_DIR}/bench/gpu/grouped_gemm_library.cpp")
+  tandem_own_code(grouped_gemm)
+  target_link_libraries(grouped_gemm PRIVATE tandem::cuda fmt::fmt)
+  target_link_options(grouped_gemm PRIVATE "LINKER:--exclude-libs,ALL")
+  set_target_properties(grouped_gemm PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
   # The litmus and stress tests have kernels of their own.
   add_library(litmus_gpu_kernels OBJECT "${PROJECT_SOURCE_DIR}/tests/gpu/litmus_device.cu")
   target_include_directories(litmus_gpu_kernels PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"

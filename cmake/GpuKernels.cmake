@@ -95,7 +95,7 @@ if(CMAKE_SCRIPT_MODE_FILE)  # tests/scripts/gpu_kernels_test
   return()
 endif()
 file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}/src" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/collectives/*.h"
-     "${PROJECT_SOURCE_DIR}/src/operators/*.h" "${PROJECT_SOURCE_DIR}/src/tune/*.h")
+     "${PROJECT_SOURCE_DIR}/src/gemm/*.h" "${PROJECT_SOURCE_DIR}/src/operators/*.h" "${PROJECT_SOURCE_DIR}/src/tune/*.h")
 list(TRANSFORM headers PREPEND "${PROJECT_SOURCE_DIR}/src/" OUTPUT_VARIABLE paths)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${paths})
 tandem_write_gpu_kernels("${PROJECT_BINARY_DIR}/generated/gpu_kernels" "${PROJECT_SOURCE_DIR}/src" HEADERS ${headers}

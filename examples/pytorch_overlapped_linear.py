@@ -23,7 +23,9 @@ class Problem(ctypes.Structure):
     _fields_ = [("m", ctypes.c_size_t), ("n", ctypes.c_size_t), ("k", ctypes.c_size_t), ("type", ctypes.c_int),
                 ("ns", ctypes.POINTER(ctypes.c_size_t)), ("num_b", ctypes.c_size_t), ("out_type", ctypes.c_int),
                 ("b_layout", ctypes.c_int), ("activation", ctypes.c_int), ("a_scale_per_row", ctypes.c_int),
-                ("b_scale_per_column", ctypes.c_int)]
+                ("b_scale_per_column", ctypes.c_int), ("norm", ctypes.c_int), ("epsilon", ctypes.c_double),
+                ("residual", ctypes.c_int), ("norm_bias", ctypes.c_int), ("sum", ctypes.c_int),
+                ("quantisation", ctypes.c_int), ("scale", ctypes.c_double)]
 
 
 class Run(ctypes.Structure):
@@ -31,7 +33,8 @@ class Run(ctypes.Structure):
                 ("c", ctypes.POINTER(ctypes.c_void_p)), ("bias", ctypes.POINTER(ctypes.c_void_p)),
                 ("a_scale", ctypes.c_void_p), ("b_scale", ctypes.POINTER(ctypes.c_void_p)),
                 ("c_scale", ctypes.POINTER(ctypes.c_void_p)),
-                ("gathered", ctypes.c_void_p)]
+                ("gathered", ctypes.c_void_p), ("residual", ctypes.c_void_p), ("norm_weight", ctypes.c_void_p),
+                ("norm_bias", ctypes.c_void_p), ("sum", ctypes.c_void_p), ("scales", ctypes.c_void_p)]
 
 
 def pointers(tensors):

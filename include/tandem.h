@@ -309,8 +309,21 @@ typedef enum TANDEM_INT {
   TANDEM_NO_ACTIVATION = 0,
   TANDEM_RELU = 1,
   TANDEM_GELU = 2, /**< with erf */
-  TANDEM_SILU = 3
+  TANDEM_SILU = 3,
+  TANDEM_SWIGLU = 4, /**< all_gather_gemm: silu(gate) * up, of pairs that tandem_interleave_gates() lays out */
+  TANDEM_GEGLU = 5   /**< all_gather_gemm: gelu(gate) * up */
 } tandem_activation;
+
+/** The norm of a row. tandem/layer/all_reduce_norm.h defines the norms and the scales. */
+typedef enum TANDEM_INT { TANDEM_NO_NORM = 0, TANDEM_RMS_NORM = 1, TANDEM_LAYER_NORM = 2 } tandem_norm;
+/** The scale of an fp8_e4m3 output: none for an output of the input's type, a given one, one for each row, or one for
+ * each 128 elements of a row. */
+typedef enum TANDEM_INT {
+  TANDEM_NOT_QUANTISED = 0,
+  TANDEM_STATIC_SCALE = 1,
+  TANDEM_SCALE_PER_ROW = 2,
+  TANDEM_SCALE_PER_128 = 3
+} tandem_quantisation;
 
 /** The global problem over all PEs. A zero means the default for every field after `type`. */
 typedef struct {
@@ -326,6 +339,14 @@ typedef struct {
   tandem_activation activation; /**< applied to the complete sum */
   int a_scale_per_row;    /**< fp8, 0 or 1: tandem_run.a_scale holds a scale for each of this PE's rows, else one */
   int b_scale_per_column; /**< fp8, 0 or 1: each b_scale holds a scale for each column of C, else one */
+  /** gemm_reduce_scatter and gemm_all_reduce: the norm of each row of the sums, after the residual is added */
+  tandem_norm norm;
+  double epsilon;                   /**< added to the mean of squares; 0: 1e-6 */
+  int residual;                     /**< 0 or 1: a residual is added to the sums */
+  int norm_bias;                    /**< 0 or 1: a bias is added to each normed row */
+  int sum;                          /**< 0 or 1: the sums with the residual are an output, too */
+  tandem_quantisation quantisation; /**< the form of C behind the norm */
+  double scale;                     /**< of TANDEM_STATIC_SCALE, positive */
 } tandem_problem;
 
 /** The arguments of one run: this PE's matrices, anywhere in its GPU's memory, at multiples of 16 bytes. Each list has
@@ -342,6 +363,12 @@ typedef struct {
   const float* const* b_scale; /**< fp8: scales of each B; NULL: 1 */
   const float* const* c_scale; /**< fp8 output: the factor of each C before rounding; NULL: 1 */
   void* gathered;              /**< all_gather_gemm: NULL, or m x k elements that receive the gathered A */
+  /* NULL for those that the problem does not have. Matrices have the rows and columns of C. */
+  const void* residual;    /**< of C's type before quantisation; gemm_all_reduce: the same values on all PEs */
+  const void* norm_weight; /**< n elements, with a norm */
+  const void* norm_bias;   /**< n elements */
+  void* sum;               /**< the sums with the residual; it may be the residual */
+  float* scales;           /**< of a quantised C: one for each row, or for each 128 elements of it */
 } tandem_run;
 
 /** An overlapped operator that is ready to run. */
@@ -356,6 +383,11 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
 /** Enqueues one run without bias and scales. */
 tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
                               void* stream);
+/** Lays out the weights of TANDEM_SWIGLU or TANDEM_GEGLU in host memory: gates 0 to 7, ups 0 to 7, gates 8 to 15, and
+ * so on. `gates` and `ups` have `count` elements of `bytes` each, a multiple of 8, and `to` has twice as many. With B as
+ * n x k, an element is a row of B. With k x n, one call lays out one row. The problem's n counts gates and ups, a
+ * multiple of 16 for each PE, and C has half as many columns. */
+tandem_status tandem_interleave_gates(const void* gates, const void* ups, size_t count, size_t bytes, void* to);
 /** Destroys the plan without waiting. No pending run and no graph may still use it. Its heap memory is reused once all
  * processes have destroyed their plans. NULL is allowed. */
 tandem_status tandem_plan_destroy(tandem_plan* plan);
@@ -367,18 +399,9 @@ tandem_status tandem_plan_destroy(tandem_plan* plan);
  *                                  .residual = 1, .sum = 1};
  *   tandem_norm_plan_create(&plan, world, &problem);
  *   tandem_norm_run run = {.rows = 16, .in = in, .residual = residual, .weight = weight, .out = out, .sum = sum};
- *   tandem_norm_plan_run(plan, &run, stream); */
-typedef enum TANDEM_INT { TANDEM_NO_NORM = 0, TANDEM_RMS_NORM = 1, TANDEM_LAYER_NORM = 2 } tandem_norm;
-/** The scale of an fp8_e4m3 output: none for an output of the input's type, a given one, one for each row, or one for
- * each 128 elements of a row. */
-typedef enum TANDEM_INT {
-  TANDEM_NOT_QUANTISED = 0,
-  TANDEM_STATIC_SCALE = 1,
-  TANDEM_SCALE_PER_ROW = 2,
-  TANDEM_SCALE_PER_128 = 3
-} tandem_quantisation;
-
-/** The calls of a plan, the same on all PEs. A zero means the default, or no, for every field after `type`. */
+ *   tandem_norm_plan_run(plan, &run, stream);
+ *
+ * The problem is the same on all PEs. A zero means the default, or no, for every field after `type`. */
 typedef struct {
   size_t hidden;                    /**< elements of a row */
   size_t max_rows;                  /**< the largest number of rows of a run */

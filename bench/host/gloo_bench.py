@@ -2,12 +2,14 @@
 """Compares Tandem's collectives on CPUs with Gloo, PyTorch's process group for CPUs, in the same processes.
 
 usage: bench/host/gloo_bench.py [--build build/release] [--processes 2,4] [--most 64M] [--out FILE.json]
-                               [--python PYTHON]
+                               [--operations broadcast,...] [--python PYTHON]
 
 Without --python, the first run makes an environment with PyTorch in build/gloo-venv, which needs a package index. Both
 libraries take turns, call by call. A time is the median over the rounds of the slowest process, in microseconds. Every
 result is compared with the exact one. Tandem runs on buffers of its symmetric heap, and on plain memory. Broadcasts are
-in place, as Gloo's are; Gloo's all-reduce is in place too, Tandem's has two buffers.
+in place, as Gloo's are; Gloo's all-reduce is in place too, Tandem's has two buffers. Each process writes its input
+before each call. "copy us" is a bound for one thread: the time in which each process copies the bytes that it needs
+from the others' memory, without any signal.
 """
 import argparse
 import ctypes
@@ -50,6 +52,11 @@ class Tandem:
         self.check(self.library.tandem_alloc(self.world, ctypes.c_size_t(size), ctypes.byref(pointer)))
         return pointer.value
 
+    def peer_pointer(self, pointer, pe):
+        peer = ctypes.c_void_p()
+        self.check(self.library.tandem_peer_pointer(self.world, ctypes.c_void_p(pointer), pe, ctypes.byref(peer)))
+        return peer.value
+
     def run(self, operation, source, target, count):
         a, b, n = ctypes.c_void_p(source), ctypes.c_void_p(target), ctypes.c_size_t(count)
         library, world = self.library, self.world
@@ -77,19 +84,21 @@ def measure(arguments):
     tandem = Tandem(arguments.build)
     most = parse_size(arguments.most)
     heap = [tandem.allocate(most), tandem.allocate(most)]
+    peers = [tandem.peer_pointer(heap[0], p) for p in range(pes)]
 
     def on_heap(place, count):
         return torch.frombuffer((ctypes.c_float * count).from_address(heap[place]), dtype=torch.float32)
 
     rows = []
-    for operation in OPERATIONS:
+    for operation in arguments.operations.split(","):
         size = 1 << 10
         while size <= most:
             total = size // 4 // pes * pes  # elements of the larger buffer
             part = total // pes
             ins = {"all_gather": part}.get(operation, total)
             outs = {"reduce_scatter": part}.get(operation, total)
-            data = torch.arange(ins, dtype=torch.float32) % 64 + pe
+            fresh = torch.arange(ins, dtype=torch.float32) % 64 + pe
+            data = fresh.clone()
             both = [torch.arange(ins, dtype=torch.float32) % 64 + p for p in range(pes)]
             expected = {
                 "all_reduce": lambda: sum(both),
@@ -100,7 +109,6 @@ def measure(arguments):
             gloo_out = torch.empty(outs)
             plain_out = torch.empty(outs)
             a, b = on_heap(0, ins), on_heap(1, outs)
-            a.copy_(data)
             count = part if operation in ("all_gather", "reduce_scatter") else total
 
             def gloo():
@@ -120,10 +128,20 @@ def measure(arguments):
                     started[0] = time.perf_counter()
                 tandem.run(operation, source.data_ptr(), target.data_ptr(), count)
 
+            def copy():
+                if operation == "broadcast":
+                    if pe != 0:
+                        ctypes.memmove(heap[1], peers[0], 4 * total)
+                    return
+                for step in range(2 if operation == "all_reduce" else 1):
+                    for peer in peers[:pe] + peers[pe + 1 :]:
+                        ctypes.memmove(heap[1], peer + 4 * part * step, 4 * part)
+
             candidates = {
                 "gloo": (gloo, gloo_out),
                 "tandem": (lambda: ours(a, b), b),
                 "tandem_plain": (lambda: ours(data, plain_out), plain_out),
+                "copy": (copy, None),
             }
             started = [0.0]
             times = {name: [] for name in candidates}
@@ -131,14 +149,16 @@ def measure(arguments):
             wrong = 0
             for turn in range(rounds + 3):
                 for name, (call, out) in candidates.items():
-                    if turn == 0:
+                    if turn == 0 and out is not None:
                         out.fill_(-1)
+                    data.copy_(fresh)
+                    a.copy_(fresh)
                     dist.barrier()
                     started[0] = time.perf_counter()
                     call()
                     if turn >= 3:
                         times[name].append(1e6 * (time.perf_counter() - started[0]))
-                    elif turn == 0:
+                    elif turn == 0 and out is not None:
                         wrong += int((out != expected).sum())
             medians = [None] * pes
             dist.all_gather_object(medians, [{name: statistics.median(t) for name, t in times.items()}, wrong])
@@ -148,7 +168,8 @@ def measure(arguments):
             if pe == 0:
                 r = rows[-1]
                 print(f"{operation:>15} {total * 4:>10} {r['gloo_us']:>10.1f} {r['tandem_us']:>10.1f} "
-                      f"{r['tandem_plain_us']:>12.1f} {r['gloo_us'] / r['tandem_us']:>7.2f} {r['wrong']:>6}", flush=True)
+                      f"{r['tandem_plain_us']:>12.1f} {r['copy_us']:>10.1f} {r['gloo_us'] / r['tandem_us']:>7.2f} "
+                      f"{r['wrong']:>6}", flush=True)
             size *= 4
     if pe == 0 and arguments.part:
         about = {"torch": torch.__version__, "python": platform.python_version(), "tandem": tandem.library.tandem_version().decode(), "rows": rows}
@@ -185,6 +206,7 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build/release", help="build folder (default: build/release)")
     parser.add_argument("--processes", default="2,4", help="numbers of processes (default: 2,4)")
     parser.add_argument("--most", default="64M", help="largest size in bytes (default: 64M)")
+    parser.add_argument("--operations", default=",".join(OPERATIONS), help="collectives (default: all four)")
     parser.add_argument("--out", help="file for the rows as JSON")
     parser.add_argument("--python", help="Python with torch and numpy (default: build/gloo-venv, made if it is missing)")
     parser.add_argument("--part", help=argparse.SUPPRESS)
@@ -194,12 +216,12 @@ def main():
     python = arguments.python or make_environment()
     result = {"command": "bench/host/gloo_bench.py " + " ".join(sys.argv[1:]), "date": time.strftime("%Y-%m-%d"),
               "machine": f"{processor()}, {len(os.sched_getaffinity(0))} cores", "rows": []}
-    print(f"# {'operation':>13} {'bytes':>10} {'gloo us':>10} {'tandem us':>10} {'on plain us':>12} {'ratio':>7} {'wrong':>6}")
+    print(f"# {'operation':>13} {'bytes':>10} {'gloo us':>10} {'tandem us':>10} {'on plain us':>12} {'copy us':>10} {'ratio':>7} {'wrong':>6}")
     for processes in arguments.processes.split(","):
         print(f"# {processes} processes")
         part = arguments.build / f"gloo_bench_{processes}.json"
         subprocess.run([arguments.build / "bin/tandem", "launch", "-n", processes, python, __file__, "--build",
-                        arguments.build, "--most", arguments.most, "--part", part],
+                        arguments.build, "--most", arguments.most, "--operations", arguments.operations, "--part", part],
                        check=True, env={**os.environ, "TANDEM_DEVICE": "host", "OMP_NUM_THREADS": "1"})
         about = json.loads(part.read_text())
         result["rows"] += about.pop("rows")

@@ -7,6 +7,7 @@ namespace tandem::c {
 
 class HostOrder final : public StreamOrder {
  public:
+  void reserve(void*, int) override {}
   void ended(void*) override {}
 
  protected:

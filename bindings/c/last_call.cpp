@@ -27,36 +27,62 @@ LastCall::End& LastCall::end_of(const Place& place) {
 bool LastCall::begin(void* stream) {
   place_ = place_of(stream);
   wait(stream, place_);
+  mode_ = StreamCalls::kRelaxed;
+  calls_.exchange_capture_mode(mode_);
   return place_.capture != 0;
+}
+
+void LastCall::end(void* stream) {
+  calls_.exchange_capture_mode(mode_);
+  note(stream, place_);
 }
 
 void LastCall::end_failed(void* stream) noexcept {
   try {
+    calls_.exchange_capture_mode(mode_);
     note(stream, place_);
   } catch (const std::exception&) {
     // The call's own error is thrown.
   }
 }
 
+void LastCall::reserve(void* stream, int blocks) {
+  if (place_.capture == 0) launches_.reserve(*this, stream, blocks, sms_);
+}
+
+bool LastCall::has_event(End& last) {
+  if (last.is_noted) return true;
+  if (calls_.capture_of(last.handle) != 0) return false;
+  calls_.record(last.event.get(), last.handle);
+  last.is_noted = true;
+  return true;
+}
+
+void LastCall::let_wait(void* stream) {
+  const std::lock_guard lock(mutex_);
+  const auto found = ends_.find(0);
+  if (found == ends_.end() || !found->second.is_set || found->second.is_over) return;
+  End& last = found->second;
+  if (last.stream != calls_.number_of(stream) && has_event(last)) calls_.wait(stream, last.event.get());
+}
+
 void LastCall::wait(void* stream, const Place& place) {
+  const std::lock_guard lock(mutex_);
   End& last = end_of(place);
   // A captured stream is told by its handle, which stands for another one in every thread here.
   const bool is_same = last.stream == place.stream && !(place.capture != 0 && calls_.is_of_thread(stream));
   if (!last.is_set || is_same) return;
   if (place.capture == 0) several_streams_ = true;
   if (last.is_over) return;
-  if (!last.is_noted) {
-    if (calls_.capture_of(last.handle) != 0)
-      throw InvalidArgument(
-          "stream: another one than that of the calls before, which is being captured; allowed once tandem_synchronize "
-          "was called for that one before its capture");
-    calls_.record(last.event.get(), last.handle);
-    last.is_noted = true;
-  }
+  if (!has_event(last))
+    throw InvalidArgument(
+        "stream: another one than that of the calls before, which is being captured; allowed once tandem_synchronize "
+        "was called for that one before its capture");
   calls_.wait(stream, last.event.get());
 }
 
 void LastCall::note(void* stream, const Place& place) {
+  const std::lock_guard lock(mutex_);
   End& last = end_of(place);
   // Another thread could not ask this one's own stream for the event.
   const bool is_noted = several_streams_ || place.capture != 0 || calls_.is_of_thread(stream);
@@ -70,6 +96,7 @@ void LastCall::note(void* stream, const Place& place) {
 
 void LastCall::ended(void* stream) {
   const Place place = place_of(stream);
+  const std::lock_guard lock(mutex_);
   const auto last = ends_.find(0);
   if (place.capture == 0 && last != ends_.end() && last->second.stream == place.stream) last->second.is_over = true;
 }

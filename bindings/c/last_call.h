@@ -3,7 +3,9 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 
+#include "order/launch_order.h"
 #include "stream_order.h"
 
 namespace tandem::c {
@@ -25,6 +27,10 @@ class StreamCalls {
   virtual void destroy_event(void* event) const noexcept = 0;
   virtual void record(void* event, void* stream) const = 0;
   virtual void wait(void* stream, void* event) const = 0;
+  /// Exchanges this thread's capture mode (cudaStreamCaptureMode) with `mode`.
+  virtual void exchange_capture_mode(int& mode) const = 0;
+  /// The mode in which this thread may allocate while it captures a stream.
+  static constexpr int kRelaxed = 2;
 };
 
 struct EventDestroy {
@@ -39,17 +45,23 @@ struct EventDestroy {
 /// its own cudaStreamPerThread, so calls there have their event at once.
 ///
 /// A graph cannot wait for what is outside of it, nor be waited for: calls of one capture follow each other, and plain
-/// calls do.
+/// calls do. A captured call may be the first of its kind and make a plan, so the calling thread's mode is relaxed.
 class LastCall final : public StreamOrder {
  public:
-  /// `calls` lives as long.
-  explicit LastCall(const StreamCalls& calls) : calls_(calls) {}
+  /// `calls` and `launches`, that of the world's GPU, live as long. `sms`: those of the GPU.
+  LastCall(const StreamCalls& calls, LaunchOrder& launches, int sms) : calls_(calls), launches_(launches), sms_(sms) {}
+  ~LastCall() override { launches_.forget(*this); }
+  LastCall(const LastCall&) = delete;
+  LastCall& operator=(const LastCall&) = delete;
 
+  void reserve(void* stream, int blocks) override;
   void ended(void* stream) override;
+  /// Lets another world's stream wait for this world's plain calls so far. Any thread may call it.
+  void let_wait(void* stream);
 
  protected:
   bool begin(void* stream) override;
-  void end(void* stream) override { note(stream, place_); }
+  void end(void* stream) override;
   void end_failed(void* stream) noexcept override;
 
  private:
@@ -76,8 +88,15 @@ class LastCall final : public StreamOrder {
   void wait(void* stream, const Place& place);
   void note(void* stream, const Place& place);
 
+  /// Makes sure that the event is behind the last call. Returns false if its stream is captured meanwhile.
+  bool has_event(End& last);
+
   const StreamCalls& calls_;
+  LaunchOrder& launches_;
+  int sms_;
   Place place_;                             // of the call that has begun
+  int mode_ = 0;                            // its thread's capture mode before
+  std::mutex mutex_;                        // for what follows
   std::map<unsigned long long, End> ends_;  // by capture
   bool several_streams_ = false;            // of plain calls
 };

@@ -10,7 +10,9 @@ static_assert(TANDEM_N_X_K == static_cast<int>(tandem::BLayout::kNxK) &&
 static_assert(TANDEM_NO_ACTIVATION == static_cast<int>(tandem::Activation::kNone) &&
               TANDEM_RELU == static_cast<int>(tandem::Activation::kRelu) &&
               TANDEM_GELU == static_cast<int>(tandem::Activation::kGelu) &&
-              TANDEM_SILU == static_cast<int>(tandem::Activation::kSilu));
+              TANDEM_SILU == static_cast<int>(tandem::Activation::kSilu) &&
+              TANDEM_SWIGLU == static_cast<int>(tandem::Activation::kSwiGlu) &&
+              TANDEM_GEGLU == static_cast<int>(tandem::Activation::kGeGlu));
 
 struct tandem_plan {
   tandem_world& world;
@@ -34,6 +36,19 @@ tandem::c::Handles<tandem_plan>& plans() {
   return all;
 }
 
+tandem::OperatorNorm norm_of(const tandem_problem& problem) {
+  tandem::OperatorNorm norm;
+  norm.norm = static_cast<tandem::Norm>(one_of(problem.norm, TANDEM_NO_NORM, TANDEM_LAYER_NORM, "norm", "tandem_norm"));
+  if (problem.epsilon != 0) norm.epsilon = problem.epsilon;
+  norm.residual = flag(problem.residual, "residual");
+  norm.norm_bias = flag(problem.norm_bias, "norm_bias");
+  norm.sum = flag(problem.sum, "sum");
+  norm.quantisation = static_cast<tandem::Quantisation>(
+      one_of(problem.quantisation, TANDEM_NOT_QUANTISED, TANDEM_SCALE_PER_128, "quantisation", "tandem_quantisation"));
+  if (problem.scale != 0 || norm.quantisation == tandem::Quantisation::kStatic) norm.scale = problem.scale;
+  return norm;
+}
+
 tandem::OperatorOptions options_of(const tandem_problem& problem) {
   tandem::OperatorOptions options;
   options.m = size_of_c(problem.m, "m");
@@ -51,9 +66,10 @@ tandem::OperatorOptions options_of(const tandem_problem& problem) {
   options.b_layout =
       static_cast<tandem::BLayout>(one_of(problem.b_layout, TANDEM_N_X_K, TANDEM_K_X_N, "b_layout", "tandem_layout"));
   options.activation = static_cast<tandem::Activation>(
-      one_of(problem.activation, TANDEM_NO_ACTIVATION, TANDEM_SILU, "activation", "tandem_activation"));
+      one_of(problem.activation, TANDEM_NO_ACTIVATION, TANDEM_GEGLU, "activation", "tandem_activation"));
   options.a_scale_per_row = flag(problem.a_scale_per_row, "a_scale_per_row");
   options.b_scale_per_column = flag(problem.b_scale_per_column, "b_scale_per_column");
+  options.norm = norm_of(problem);
   return options;
 }
 
@@ -97,9 +113,25 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
       return std::span<T* const>(list, list == nullptr ? 0 : made->matrices);
     };
     world->in_order(native, [&](bool) {
-      made->plan->run(found->second, {size_of_c(r.m, "m"), r.a, listed(r.b), listed(r.c), listed(r.bias), r.a_scale,
-                                      listed(r.b_scale), listed(r.c_scale), r.gathered});
+      made->plan->run(found->second,
+                      {size_of_c(r.m, "m"), r.a, listed(r.b), listed(r.c), listed(r.bias), r.a_scale, listed(r.b_scale),
+                       listed(r.c_scale), r.gathered, r.residual, r.norm_weight, r.norm_bias, r.sum, r.scales});
     });
+  });
+}
+
+tandem_status tandem_interleave_gates(const void* gates, const void* ups, size_t count, size_t bytes, void* to) {
+  return guarded([&] {
+    const Size elements = size_of_c(count, "count");
+    const Size size = size_of_c(bytes, "bytes");
+    if (elements % tandem::kGateGroup != 0)
+      throw tandem::InvalidArgument(
+          fmt::format("count: {} given, allowed are multiples of {}", elements, tandem::kGateGroup));
+    if (elements == 0 || size == 0) return;
+    for (const auto& [name, address] :
+         {std::pair{"gates", gates}, std::pair{"ups", ups}, std::pair{"to", static_cast<const void*>(to)}})
+      if (address == nullptr) throw tandem::InvalidArgument(fmt::format("{}: NULL given, allowed is an address", name));
+    tandem::interleave_gates(gates, ups, elements, size, to);
   });
 }
 

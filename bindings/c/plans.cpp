@@ -36,6 +36,7 @@ CollectiveOptions Plans::options(const Operation& what, Size bytes, bool local_i
   CollectiveOptions options;
   options.type = what.type;
   options.op = what.op;
+  options.scale_of_run = what.op == ReduceOp::kPremulSum;
   options.root = what.root;
   // At least one: an element of all PEs may be larger than the least class.
   options.max_count = std::max<Size>(bytes / bytes_per_count(what, world_->num_pes()), 1);
@@ -67,9 +68,10 @@ Plans::Way& Plans::way(const Operation& what, Size count, bool local_in, bool lo
   const bool touch_out = between_nodes || info.peers_access_output();
   Choice choice{chosen.algorithm};
   choice.blocks = blocks(info, chosen.blocks, bytes);
-  choice.copies_in = touch_in && local_in;
+  const bool multiplies_in = what.op == ReduceOp::kPremulSum;
+  choice.copies_in = multiplies_in || (touch_in && local_in);
   choice.copies_out = touch_out && local_out;
-  choice.reaches_in = touch_in && !local_in;
+  choice.reaches_in = !multiplies_in && touch_in && !local_in;
   choice.reaches_out = touch_out && !local_out;
   Slot& slot = slots_[{what, bytes > kLastClass ? kLarge : bytes, choice}];
   return ways_[key] = {choice, bytes, &slot};

@@ -25,6 +25,8 @@ class StreamOrder {
     end(stream);
   }
 
+  /// Within a call: lets `stream` wait until its blocks fit on the device beside the calls of other worlds.
+  virtual void reserve(void* stream, int blocks) = 0;
   /// The work in `stream`, which is not captured, is over.
   virtual void ended(void* stream) = 0;
 
@@ -35,7 +37,7 @@ class StreamOrder {
   virtual void end_failed(void* stream) noexcept = 0;
 };
 
-/// The one that suits a world's devices.
-std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind);
+/// The one that suits a world's device of so many SMs.
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms);
 
 }  // namespace tandem::c

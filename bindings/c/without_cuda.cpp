@@ -3,6 +3,6 @@
 
 namespace tandem::c {
 
-std::unique_ptr<StreamOrder> make_stream_order(DeviceKind) { return std::make_unique<HostOrder>(); }
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind, int, int) { return std::make_unique<HostOrder>(); }
 
 }  // namespace tandem::c

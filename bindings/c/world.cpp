@@ -35,7 +35,7 @@ CWorld::CWorld(std::unique_ptr<WorldProcess> process, Size staging_bytes, bool a
   staging.out = world().heap().allocate<std::byte>(staging.bytes, "staged output");
   plans_ = std::make_unique<Plans>(world(), staging, controls);
   order_ = std::make_unique<CallOrder>(world(), *plans_);
-  order_of_streams_ = make_stream_order(process_->kind());
+  order_of_streams_ = make_stream_order(process_->kind(), process_->device(), world().machine().gpu.sm_count);
   group_ = std::make_unique<SendRecvGroup>(world(), messages_in(controls.max_blocks, process_->pes()));
 }
 
@@ -146,9 +146,14 @@ void CWorld::enqueue(const Call& call, bool is_captured) {
   order_->note(call.what, call.count, in, out);
   Stream stream = process_->borrow_stream(call.stream);
   CollectivePlan& plan = plans_->plan(call.what, call.count, !in.memory, !out.memory, {stream, is_captured});
+  const auto from = in.memory ? Symm<const std::byte>(*in.memory) : local_handle(world(), in_begin);
+  const auto to = out.memory ? *out.memory : local_handle(world(), out_begin);
   try {
-    plan.run(stream, in.memory ? Symm<const std::byte>(*in.memory) : local_handle(world(), in_begin),
-             out.memory ? *out.memory : local_handle(world(), out_begin), call.count);
+    order_of_streams_->reserve(call.stream, plan.blocks());
+    if (call.scale)
+      plan.run_scaled(stream, from, to, call.count, *call.scale);
+    else
+      plan.run(stream, from, to, call.count);
   } catch (...) {
     order_->take_back();
     throw;
@@ -159,6 +164,7 @@ void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive
                        void* stream) {
   in_order(stream, [&](bool) {
     Stream borrowed = process_->borrow_stream(stream);
+    order_of_streams_->reserve(stream, group_->blocks());
     group_->run(borrowed, sends, receives);
     has_sent_ = true;
     if (own.to == own.from || own.bytes == 0) return;

@@ -2,6 +2,7 @@
 /// A world as C programs hold it: plans made as they are needed, staging for what peers do not reach.
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Call {
   void* stream;
   /// Buffers are taken for memory that peers do not reach, wherever they lie.
   bool any_memory = false;
+  /// The factor of this PE's values, with ReduceOp::kPremulSum and no other.
+  std::optional<RunScale> scale = {};
 };
 
 /// From one place to another of this PE.

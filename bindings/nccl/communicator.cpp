@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <set>
+#include <utility>
 
 #include "bindings/nccl/communicator/simulate.h"
-#include "bindings/nccl/messages.h"
+#include "bindings/nccl/fallback.h"
 #include "world/device/devices.h"
 
 namespace tandem::nccl {
@@ -51,140 +48,9 @@ std::optional<ncclComm_t> Communicator::real() {
   return real_;
 }
 
-void Communicator::run(Work& work) {
-  const std::lock_guard lock(running_);
-  {
-    const std::lock_guard state_lock(mutex_);
-    check_phase();
-    ++calls_;  // from here on an abort waits for this call
-    slow_ = {"", std::chrono::steady_clock::now(), false};
-  }
-  const auto end = [this] {
-    products_.clear();
-    const std::lock_guard state_lock(mutex_);
-    --calls_;
-    changed_.notify_all();
-  };
-  try {
-    run_calls(work);
-  } catch (...) {
-    end();
-    throw;
-  }
-  end();
-}
-
-void Communicator::run_calls(Work& work) {
-  if (ranks_ == 1) return run_alone(work);
-  c::CWorld& here = world();
-  const world::CurrentDevice current(world::devices_of(here.kind()), here.device());
-  has_called_ = true;
-  hide_freed();
-  as_remote_if_lost([&] {
-    for (CollectiveCall& call : work.collectives) run_collective(call);
-    if (!work.messages.empty()) run_messages(work.messages);
-    if (own_stream_) here.synchronize(own_stream_->native());
-    for (const auto& call : work.one_sided) call();
-  });
-}
-
-/// Names a lost peer or an abort as NCCL does. A rank's own mistake keeps its code.
-void Communicator::as_remote_if_lost(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (...) {
-    const Problem problem = problem_now();
-    if (problem.result == ncclInternalError && !world_->process().failure().empty())
-      throw Failed(ncclRemoteError, problem.text);
-    throw;
-  }
-}
-
-/// Runs the calls of one rank.
-void Communicator::run_alone(Work& work) {
-  for (CollectiveCall& call : work.collectives) run_collective(call);
-  if (!work.messages.empty()) copy_own(work.messages);
-  for (const auto& call : work.one_sided) call();
-}
-
-/// Copies between buffers of this rank.
-void Communicator::copy(void* to, const void* from, Size bytes, void* stream) {
-  if (ranks_ > 1)
-    return world().in_order(stream, [&](bool) { world().borrow_stream(stream).copy_async(to, from, bytes); });
-  world::Devices& devices = world::devices_of(std::nullopt);
-  if (devices.kind() == DeviceKind::kHost) {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
-    return;
-  }
-  world::StreamUse use;
-  use.device = *device_;
-  devices.borrow_stream(use, stream, nullptr)->copy({}, to, from, bytes);
-}
-
-void* Communicator::stream_of(void* given) const { return own_stream_ ? own_stream_->native() : given; }
-
-/// One rank's result is its input, whatever the call.
-void Communicator::copy_whole(const c::Call& call) {
-  const Size bytes = call.count * size_of(call.what.type);
-  const auto* const in = static_cast<const std::byte*>(call.in);
-  auto* const out = static_cast<std::byte*>(call.out);
-  if (in == out) return;
-  if (in < out + bytes && out < in + bytes)
-    throw InvalidArgument(fmt::format("{}: sendbuff and recvbuff overlap, allowed are equal or separate buffers",
-                                      name(call.what.collective)));
-  copy(out, in, bytes, call.stream);
-}
-
-void Communicator::run_collective(CollectiveCall& call) {
-  c::Call here = call.call;
-  here.stream = stream_of(here.stream);
-  if (call.scalar) {
-    const Size count = input_elements(here.what.collective, here.count, ranks_, rank_, here.what.root);
-    here.in = products_.emplace_back(premultiplied(*call.scalar, here.in, count)).data();
-    here.what.op = ReduceOp::kSum;
-  }
-  if (ranks_ == 1) return copy_whole(here);
-  // Some ranks have no use for one of the two buffers of other calls, which thus may lie elsewhere there.
-  constexpr std::array in_place{Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
-                                Collective::kAllToAll};
-  here.any_memory = std::find(in_place.begin(), in_place.end(), here.what.collective) == in_place.end();
-  world().run(here);
-}
-
-void Communicator::copy_own(const std::vector<Message>& messages) {
-  std::vector<const Message*> sends, receives;
-  for (const Message& message : messages)
-    if (message.peer == rank_) (message.is_send ? sends : receives).push_back(&message);
-  if (sends.size() != receives.size())
-    throw Failed(ncclInvalidUsage,
-                 fmt::format("group: rank {} sends itself {} messages and receives {}, allowed are as "
-                             "many",
-                             rank_, sends.size(), receives.size()));
-  for (std::size_t i = 0; i < sends.size(); ++i)
-    if (sends[i]->bytes != receives[i]->bytes)
-      throw Failed(ncclInvalidUsage, fmt::format("group: rank {} sends itself {} bytes and receives {}, allowed are as "
-                                                 "many",
-                                                 rank_, sends[i]->bytes, receives[i]->bytes));
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    if (sends[i]->data == receives[i]->data) continue;
-    copy(receives[i]->data, sends[i]->data, sends[i]->bytes, stream_of(sends[i]->stream));
-  }
-}
-
-void Communicator::run_messages(const std::vector<Message>& messages) {
-  copy_own(messages);
-  void* const stream = stream_of(messages.front().stream);
-  std::set<void*> others;
-  for (const Message& message : messages) others.insert(stream_of(message.stream));
-  others.erase(stream);
-  // The order of calls lets the messages follow the work of all named streams, and later work follow the messages.
-  const auto join_others = [&] {
-    for (void* const other : others) world().in_order(other, [](bool) {});
-  };
-  join_others();
-  for (const MessageRound& round : rounds_of(messages, rank_, ranks_))
-    world().send_recv(round.sends, round.receives, {}, stream);
-  join_others();
+std::optional<ncclComm_t> Communicator::take_real() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(real_, std::nullopt);
 }
 
 double Communicator::simulate(const Work& work) {
@@ -295,6 +161,8 @@ void Communicator::close() {
     changed_.wait(lock, [&] { return uses_ == 0 && jobs_under_way_ == 0; });
   }
   jobs_.wait_until_empty();
+  // The program ended this communicator before the real NCCL had made its own.
+  if (const auto real = take_real()) forwarded<decltype(ncclCommAbort)>("pncclCommAbort", ncclInvalidUsage, *real);
   if (world_ == nullptr) return;
   std::unique_ptr<world::CurrentDevice> current;
   try {

@@ -15,7 +15,6 @@
 
 #include "bindings/c/world.h"
 #include "bindings/nccl/error.h"
-#include "bindings/nccl/premultiply.h"
 #include "bindings/nccl/settings.h"
 #include "bootstrap/protocol/mac.h"
 #include "bootstrap/rendezvous/world_member.h"
@@ -24,10 +23,10 @@
 
 namespace tandem::nccl {
 
-/// A collective call, with the scalar of a multiplied sum.
-struct CollectiveCall {
-  c::Call call;
-  std::optional<Scalar> scalar;
+/// The operation of ncclRedOpCreatePreMulSum: each rank's input times a scalar of its own.
+struct Scalar {
+  DType type = DType::kF32;
+  RunScale scale = {};
 };
 
 /// A message to or from `peer`.
@@ -41,7 +40,7 @@ struct Message {
 
 /// The work of one communicator in a group: collectives in order, and messages that progress side by side.
 struct Work {
-  std::vector<CollectiveCall> collectives;
+  std::vector<c::Call> collectives;
   std::vector<Message> messages;
   /// One-sided calls, in order.
   std::vector<std::function<void()>> one_sided;
@@ -76,6 +75,8 @@ class Communicator {
   std::uint64_t hash();
   /// Returns the handle of the real NCCL that carries this communicator, if it does.
   std::optional<ncclComm_t> real();
+  /// Returns it to a caller who ends it. Without such a caller `close` ends it.
+  std::optional<ncclComm_t> take_real();
   /// Returns the device. Throws InvalidArgument before the communicator is ready.
   int device();
 
@@ -172,11 +173,13 @@ class Communicator {
   /// Throws unless calls are allowed; the caller holds the mutex.
   void check_phase() const;
   void start(std::unique_ptr<WorldProcess> process, const bootstrap::Key& lineage);
+  std::unique_ptr<c::CWorld> opened(std::unique_ptr<WorldProcess> process) const;
   c::CWorld& world();
   void run_calls(Work& work);
   void as_remote_if_lost(const std::function<void()>& work);
   void run_alone(Work& work);
-  void run_collective(CollectiveCall& call);
+  void multiply_alone(const c::Call& call);
+  void run_collective(c::Call call);
   void hide_freed();
   Epoch* signal_on(int rank, int sender, std::size_t signal);
   void copy(void* to, const void* from, Size bytes, void* stream);
@@ -192,7 +195,7 @@ class Communicator {
   std::optional<int> device_;
 
   std::mutex running_;                // one call at a time
-  std::unique_ptr<c::CWorld> world_;  // null for one rank, and where the real NCCL carries it
+  std::unique_ptr<c::CWorld> world_;  // null where the real NCCL carries it, and for one rank until it multiplies
   std::optional<ncclComm_t> real_;
   std::optional<Stream> own_stream_;  // on CPUs, where programs have no streams
   bootstrap::Key lineage_{};
@@ -204,7 +207,6 @@ class Communicator {
   std::map<std::string, int> shrinks_;
   std::optional<UniqueId> grow_id_;  // on the rank that made it
   std::atomic<bool> has_called_ = false;
-  std::vector<std::vector<std::byte>> products_;  // inputs of multiplied sums, until the call is complete
 
   std::mutex mutex_;  // never held during a wait for peers
   std::condition_variable changed_;

@@ -160,7 +160,7 @@ ncclResult_t add(const std::shared_ptr<Communicator>& communicator, bool is_chan
 
 }  // namespace
 
-ncclResult_t add_collective(const std::shared_ptr<Communicator>& communicator, const CollectiveCall& call) {
+ncclResult_t add_collective(const std::shared_ptr<Communicator>& communicator, const c::Call& call) {
   return add(communicator, false, [&](Part& part) { part.work.collectives.push_back(call); });
 }
 

@@ -18,7 +18,7 @@ ncclResult_t end_group();
 double simulate_group();
 
 /// Adds calls to this thread's group, or runs them.
-ncclResult_t add_collective(const std::shared_ptr<Communicator>& communicator, const CollectiveCall& call);
+ncclResult_t add_collective(const std::shared_ptr<Communicator>& communicator, const c::Call& call);
 ncclResult_t add_message(const std::shared_ptr<Communicator>& communicator, const Message& message);
 ncclResult_t add_one_sided(const std::shared_ptr<Communicator>& communicator, std::function<void()> call);
 /// `on`: the communicator whose calls the change comes after. `made`: the one that it makes, which may be the same.

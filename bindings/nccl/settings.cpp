@@ -36,36 +36,6 @@ bool is_set(int value, int least, int most, const char* field) {
 
 }  // namespace
 
-ncclConfig_t undefined_config() {
-  constexpr int kUndefined = kConfigUndefined;
-  ncclConfig_t all{};
-  all.size = sizeof(all);
-  all.magic = kConfigMagic;
-  for (int* const field : {&all.blocking,
-                           &all.cgaClusterSize,
-                           &all.minCTAs,
-                           &all.maxCTAs,
-                           &all.splitShare,
-                           &all.trafficClass,
-                           &all.collnetEnable,
-                           &all.CTAPolicy,
-                           &all.shrinkShare,
-                           &all.nvlsCTAs,
-                           &all.nChannelsPerNetPeer,
-                           &all.nvlinkCentricSched,
-                           &all.graphUsageMode,
-                           &all.numRmaCtx,
-                           &all.maxP2pPeers,
-                           &all.graphStreamOrdering,
-                           &all.launchOrderImplicit,
-                           &all.numRmaSig,
-                           &all.rmaEagerInit,
-                           &all.hostCftMode,
-                           &all.nvlsHostMode})
-    *field = kUndefined;
-  return all;
-}
-
 Settings settings_of(const ncclConfig_t* config, const Settings& inherited) {
   Settings settings = inherited;
   if (config == nullptr) return settings;

@@ -7,9 +7,6 @@
 
 namespace tandem::nccl {
 
-/// Returns a configuration in which nothing is set.
-ncclConfig_t undefined_config();
-
 struct Settings {
   bool is_blocking = true;
   /// Most blocks of a call's kernel (maxCTAs).

@@ -25,6 +25,8 @@
 ///   reduce_scatter, scatter (root)  out == in + pe * count
 /// All others need separate buffers.
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -95,6 +97,9 @@ struct CollectiveOptions {
   ReduceOp op = ReduceOp::kSum;  ///< how values are combined, where the collective reduces
   /// The factor of this PE's values with ReduceOp::kPremulSum.
   double scale = 1;
+  /// Each run of ReduceOp::kPremulSum gives the factor (CollectivePlan::run_scaled), and `scale` is not read. A kernel
+  /// writes the products to staging, wherever the input lies. The rest of the run is that of ReduceOp::kSum.
+  bool scale_of_run = false;
   int root = 0;  ///< PE of the team that holds the whole, for collectives with a root
   /// The largest `count` of a run.
   Size max_count = 0;
@@ -120,6 +125,13 @@ struct CollectiveOptions {
   CollectiveStaging staging = {};
 };
 
+/// The factor of this PE's values in one run, an element of the plan's type.
+struct RunScale {
+  /// Its address, in memory that the device reads while the run executes. Null: `value` holds the element.
+  const void* at = nullptr;
+  std::array<std::byte, 8> value{};  ///< the bytes of the element
+};
+
 /// A collective that is ready to run: algorithm, grid, signals and staging are fixed.
 class CollectivePlan {
  public:
@@ -140,6 +152,10 @@ class CollectivePlan {
   /// a heap buffer that is too small for the run. It refuses memory that peers cannot reach, too, unless the options
   /// announce it.
   virtual void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) = 0;
+  /// Does the same with this run's factor. Throws InvalidArgument unless the plan has CollectiveOptions::scale_of_run;
+  /// `run` throws it for a plan that has.
+  virtual void run_scaled(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count,
+                          const RunScale& scale);
   /// Returns the name of the algorithm.
   virtual const std::string& algorithm() const = 0;
   /// Returns the blocks of the kernel's grid; 0 for algorithms without such a grid (copy engines, groups).

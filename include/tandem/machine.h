@@ -159,6 +159,7 @@ struct GemmShape {
   /// Groups of rows that are computed one after the other, each over all columns. Each reads the second operand from
   /// memory again if the L2 cache cannot hold it.
   int passes = 1;
+  int groups = 1;  ///< second operands, each read once; with more than one, `passes` is 1
 
   /// Returns the arithmetic operations, in units of 1e12.
   double tflop() const { return 2e-12 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }

@@ -20,6 +20,7 @@
 
 #include "tandem/advanced/gemm.h"
 #include "tandem/advanced/option_choice.h"
+#include "tandem/layer/all_reduce_norm.h"
 #include "tandem/stream.h"
 #include "tandem/world.h"
 
@@ -68,6 +69,28 @@ const char* name(Form form);
 /// Every order gives correct results on every machine. The transport sends in the order in which the GEMM consumes.
 std::vector<std::string> tile_orders(Operator op);
 
+/// The steps that may follow the sums of gemm_reduce_scatter and gemm_all_reduce, in the rows that a PE gets:
+///
+///   sum = sums + residual                      rounded to result_type()
+///   c   = norm(sum) * weight + norm_bias       in result_type(), or quantised to fp8_e4m3
+///
+/// tandem/layer/all_reduce_norm.h defines the norms and the scales. All PEs get the same bits. A strategy may round the
+/// sums before it adds the residual, so the last bit may depend on the strategy.
+struct OperatorNorm {
+  Norm norm = Norm::kNone;                          ///< the norm of each row
+  bool residual = false;                            ///< whether a residual is added
+  bool norm_bias = false;                           ///< whether a bias is added to each normed row
+  bool sum = false;                                 ///< whether `sum` is an output, too
+  double epsilon = 1e-6;                            ///< added to the mean of squares; positive
+  Quantisation quantisation = Quantisation::kNone;  ///< the form of c
+  double scale = 1;                                 ///< of Quantisation::kStatic; positive and finite
+
+  /// Returns whether there is any step.
+  bool any() const {
+    return norm != Norm::kNone || residual || norm_bias || sum || quantisation != Quantisation::kNone;
+  }
+};
+
 /// Options of a plan. All PEs give the same values. A field without a value leaves the choice to the library. It asks
 /// the tuner's cache (use_tuned) first, then on GPUs the measured choices (selected_options), then its rules.
 /// OperatorPlan::choices() shows the result.
@@ -88,10 +111,14 @@ struct OperatorOptions {
   /// needs the transposed layout, because Hopper's tensor cores read fp8 operands along k (cuBLASLt documents the same
   /// limit as "TN format"). A plan never transposes, since only the caller knows whether B changes between runs.
   BLayout b_layout = BLayout::kNxK;
-  /// Applied to the complete sum (bias included) in f32, before rounding. It is the same in every strategy.
+  /// Applied to the complete sum (bias included) in f32, before rounding. It is the same in every strategy. For
+  /// all_gather_gemm it may be gated. Then n counts the gates and the ups of B, each PE has a multiple of 16 of them,
+  /// and C has half as many columns (interleave_gates in tandem/advanced/gemm.h).
   Activation activation = Activation::kNone;
   bool a_scale_per_row = false;     ///< fp8: OperatorCall::a_scale holds one scale for each row, else one for A
   bool b_scale_per_column = false;  ///< fp8: each b_scale holds one scale for each column of C, else one for B
+  /// The steps after the sums of gemm_reduce_scatter and gemm_all_reduce, which then have no activation.
+  OperatorNorm norm = {};
   /// The execution strategy.
   Form form = Form::kSuitable;
   /// Whether the tuner's cache file may choose, if form, copy_by, order, reduction, shots, splits and SMs are all left
@@ -125,8 +152,10 @@ struct OperatorOptions {
   /// a chain they fetch sums beside the GEMM; with 0 copy engines fetch, if they are the transport.
   int communication_sms = -1;
 
-  /// Returns the type of C: out_type, or its default.
+  /// Returns the type of the product: out_type, or its default.
   DType result_type() const { return out_type ? *out_type : size_of(type) == 1 ? DType::kBF16 : type; }
+  /// Returns the type of C: result_type(), or fp8_e4m3 behind a quantisation.
+  DType c_type() const { return norm.quantisation == Quantisation::kNone ? result_type() : DType::kE4M3; }
 };
 
 /// Returns the options that were measured best on GPUs for such a problem (src/operators/resolve/selection.cpp). A
@@ -153,6 +182,12 @@ struct OperatorCall {
   std::span<const float* const> c_scale = {};
   /// all_gather_gemm: null, or m x k elements in this PE's memory that receive the gathered A.
   void* gathered = nullptr;
+  // The arguments of OperatorOptions::norm, which announces them. Matrices have the rows and columns of C.
+  const void* residual = nullptr;     ///< of result_type(); gemm_all_reduce: the same values on all PEs
+  const void* norm_weight = nullptr;  ///< n elements of result_type(), given if there is a norm
+  const void* norm_bias = nullptr;    ///< n elements of result_type()
+  void* sum = nullptr;                ///< of result_type(); it may be the residual
+  float* scales = nullptr;            ///< the scales of a quantised C: one for each row, or for each 128 elements of it
 };
 
 /// An operator that is ready to run: every choice is made, and its memory is allocated.
@@ -192,6 +227,7 @@ class OperatorPlan {
   ///   two_shot     the owners add partial sums; the others fetch the sums
   ///   chunks       between nodes: the all-reduce of each chunk of rows runs beside the GEMM of the next chunk
   ///   by_shards    between nodes, with an activation: gemm_reduce_scatter, then an all-gather
+  /// With OperatorOptions::norm, few_rows and packets include the norm; a kernel for it follows the others.
   virtual std::string strategy(Size m) const;
   /// The former name of `strategy`.
   [[deprecated("call strategy")]] std::string way(Size m) const { return strategy(m); }

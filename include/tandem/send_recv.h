@@ -63,6 +63,9 @@ class SendRecvGroup {
   /// Throws InvalidArgument for a peer outside the team, a negative size, missing data, or too many messages.
   void run(Stream& stream, const std::vector<Send>& sends, const std::vector<Receive>& receives);
 
+  /// Returns the blocks of a launch.
+  int blocks() const;
+
   /// Waits for the stream. Throws CheckFailed with both PEs if a message and its receive differed in size in any run so
   /// far. In that case the receiver got the first bytes, as many as both sizes allow, and the rest of its buffer is
   /// unchanged. A receive without a send never completes; a send without a receive matches a receive of the next run.

@@ -18,18 +18,17 @@ namespace {
 /// The tiles in their order. Blocks take them on several threads.
 class Turn {
  public:
-  explicit Turn(const Gemm& gemm) : sequence_(gemm), count_(sequence_.tiles()) {}
+  explicit Turn(const Gemm& gemm) : tiles_(gemm) {}
 
   /// Returns the next tile that no block has taken; none after the last one.
   std::optional<GemmTile> take() {
     const std::lock_guard lock(mutex_);
-    if (next_ == count_) return std::nullopt;
-    return sequence_.tile(next_++, place_);
+    if (next_ == tiles_.count()) return std::nullopt;
+    return tiles_.tile(next_++, place_);
   }
 
  private:
-  const TileSequence sequence_;
-  const Size count_;
+  const GemmTiles tiles_;
   std::mutex mutex_;
   Size next_ = 0;
   TileSequence::Place place_ = {};
@@ -47,7 +46,7 @@ class TileBlock {
  private:
   void compute(const GemmTile& tile) {
     if (gemm_.gate.words != nullptr)
-      work_.for_each_gate(tile.rows, [&](int slot) {
+      work_.for_each_gate(tile, [&](int slot) {
         await(gemm_.gate.words + slot, *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals));
       });
     if (work_.adds_to_ring(tile))
@@ -102,7 +101,7 @@ void check_gemm(const Gemm& gemm, int sms) {
 }
 
 int gemm_blocks(const Gemm& gemm, int sms) {
-  return static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, TileSequence(gemm).tiles()));
+  return static_cast<int>(min(gemm.sms > 0 ? gemm.sms : sms, most_tiles(gemm)));
 }
 
 void run_gemm(const cuda::Context& context, const Gemm& gemm, int sms, const GridThreads& by, wire::Mailbox* mailbox,

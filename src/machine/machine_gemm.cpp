@@ -47,6 +47,8 @@ void check(const Machine& machine, int tile_m, int tile_n, const GemmShape& prob
                                       problem.n, problem.k));
   if (problem.passes < 1)
     throw InvalidArgument(fmt::format("GEMM: {} passes given, allowed is a number from 1", problem.passes));
+  if (problem.groups < 1)
+    throw InvalidArgument(fmt::format("GEMM: {} groups given, allowed is a number from 1", problem.groups));
   if (tile_m < 1 || tile_n < 1)
     throw InvalidArgument(fmt::format("GEMM: tile {}x{} given, allowed is sizes from 1", tile_m, tile_n));
   if (sms < 1 || sms > machine.gpu.sm_count)
@@ -94,6 +96,7 @@ double memory_us(const Machine& machine, const GemmShape& problem, const Waves& 
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double gbps = std::min(machine.gemm.memory_gbps, waves.streaming * machine.gemm.sm_memory_gbps);
+  if (problem.groups > 1) return (m * k + problem.groups * k * n + m * n) * problem.element_bytes / (gbps * 1e3);
   const bool stays_in_cache = k * n * problem.element_bytes <= machine.gpu.l2_mb * 1e6;
   const Size reads_of_b = stays_in_cache ? 1 : std::min(Size{problem.passes}, std::max(Size{1}, waves.count()));
   return (m * k + static_cast<double>(reads_of_b) * k * n + m * n) * problem.element_bytes / (gbps * 1e3);

@@ -323,10 +323,12 @@ void Proxy::put(const Header& header, View data) {
       throw InvalidArgument(fmt::format("PE {} signals offset {} of PE {}, allowed are multiples of {}", header.from,
                                         header.word, setup_.place.me, sizeof(Signal)));
   }
-  std::byte* const own = setup_.place.base + setup_.place.me * setup_.place.stride;
-  if (!data.empty()) std::memcpy(own + header.offset, data.data(), data.size());
-  if (!header.has_word) return;
-  const std::atomic_ref<Epoch> word(reinterpret_cast<Signal*>(own + header.word)->value);
+  if (!data.empty()) std::memcpy(own() + header.offset, data.data(), data.size());
+  if (header.has_word) change_word(header);
+}
+
+void Proxy::change_word(const Header& header) {
+  const std::atomic_ref<Epoch> word(reinterpret_cast<Signal*>(own() + header.word)->value);
   if (header.op == SignalOp::kSet)
     word.store(header.value, std::memory_order_release);
   else
@@ -344,7 +346,7 @@ void Proxy::answer_get(const Header& header) {
   answer.header.to = header.from;
   answer.header.bytes = header.bytes;
   answer.header.value = header.value;
-  answer.data = setup_.place.base + setup_.place.me * setup_.place.stride + header.offset;
+  answer.data = own() + header.offset;
   answers_.push_back(answer);
 }
 

@@ -116,10 +116,13 @@ class Proxy {
   void carry_out_next(Peer& from, const Header& header, View message);
   void carry_out(const Header& header, View data);
   void put(const Header& header, View data);
+  void change_word(const Header& header);
   void answer_get(const Header& header);
   void take_answer(const Header& header, View data);
   void note();
   void require_within(const Header& header, Size offset, Size bytes) const;
+  /// Returns this PE's part of the symmetric memory.
+  std::byte* own() const { return setup_.place.base + setup_.place.me * setup_.place.stride; }
   Peer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
 
   const ProxySetup setup_;

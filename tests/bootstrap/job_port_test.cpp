@@ -2,10 +2,13 @@
 #include "bootstrap/rendezvous/job_port.h"
 
 #include <gmock/gmock.h>
+#include <sys/socket.h>
 
 #include <thread>
 
 #include "bootstrap/processes.h"
+#include "bootstrap/protocol/mac.h"
+#include "tandem/error.h"
 
 namespace tandem::bootstrap::testing {
 namespace {
@@ -45,6 +48,17 @@ TEST(JobPort, BringsSeveralWorldsTogetherWhoeverComesFirst) {
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(ended.output, "");
   }
+}
+
+TEST(JobPort, StaysOpenWhereARendezvousCannotBegin) {
+  JobPort port("127.0.0.1", 0, random_key());
+  {
+    const Fd taken = listen_local(local_name(port.contents()), SOCK_STREAM);
+    EXPECT_THROW(port.next(Deadline(0)), RuntimeFailure);
+  }
+  ASSERT_TRUE(port.is_free());
+  const auto host = port.next(Deadline(0));
+  EXPECT_EQ(host->contents().secret, port.contents().secret);  // no world's number is lost
 }
 
 TEST(JobPort, TakesNobodyWithAnotherSecret) {

@@ -43,6 +43,54 @@ TEST(Plans, ProblemsThatCannotBe) {
   refused([](tandem_problem&) {}, "op: 3 given, allowed is a tandem_operator, 0 to 2", static_cast<tandem_operator>(3));
 }
 
+TEST(Plans, NormsAndGatesThatCannotBe) {
+  refused([](tandem_problem& p) { p.activation = TANDEM_SWIGLU, p.n = 48; }, "n: 48 given, allowed is with a gated");
+  refused([](tandem_problem& p) { p.activation = static_cast<tandem_activation>(6); }, "activation: 6 given");
+  refused([](tandem_problem& p) { p.residual = 1; }, "norm: given, allowed for all_gather_gemm is none");
+  refused([](tandem_problem& p) { p.norm = static_cast<tandem_norm>(3); }, "norm: 3 given", TANDEM_GEMM_ALL_REDUCE);
+  refused([](tandem_problem& p) { p.sum = 1, p.epsilon = -1; }, "epsilon: -1 given", TANDEM_GEMM_ALL_REDUCE);
+  const char gates[16] = {};
+  char to[32];
+  EXPECT_EQ(tandem_interleave_gates(gates, gates, 12, 1, to), kInvalid);
+  EXPECT_EQ(tandem_interleave_gates(gates, nullptr, 8, 1, to), kInvalid);
+  EXPECT_EQ(tandem_interleave_gates(nullptr, nullptr, 0, 1, nullptr), TANDEM_SUCCESS);
+}
+
+TEST(Plans, GatesAreInterleavedInGroupsOfEight) {
+  const std::string gates = "abcdefghijklmnop", ups = "ABCDEFGHIJKLMNOP";
+  std::string to(32, ' ');
+  ASSERT_EQ(tandem_interleave_gates(gates.data(), ups.data(), 16, 1, to.data()), TANDEM_SUCCESS);
+  EXPECT_EQ(to, "abcdefghABCDEFGHijklmnopIJKLMNOP");
+}
+
+/// Every sum is 2 x k and the residual 64, so a normed element is the weight.
+TEST(Plans, NormsFollowSums) {
+  run_in_c(2, [](CPeer& peer) {
+    constexpr size_t kSize = 32;
+    tandem_problem problem{.m = kSize, .n = kSize, .k = kSize, .type = TANDEM_BF16};
+    problem.norm = TANDEM_RMS_NORM;
+    problem.residual = problem.sum = 1;
+    tandem_plan* plan = nullptr;
+    ASSERT_EQ(unlike(tandem_plan_create(&plan, peer.world, TANDEM_GEMM_ALL_REDUCE, &problem), TANDEM_SUCCESS), "");
+    std::vector<bf16> ones(kSize * kSize, convert<bf16>(1.0F)), residual(ones.size(), convert<bf16>(64.0F)), c = ones;
+    const std::vector<bf16> weight(kSize, convert<bf16>(3.0F));
+    const void* const b = ones.data();
+    void* const to = c.data();
+    tandem_run run{};
+    run.m = kSize;
+    run.a = ones.data();
+    run.b = &b;
+    run.c = &to;
+    run.residual = run.sum = residual.data();
+    run.norm_weight = weight.data();
+    ASSERT_EQ(unlike(tandem_plan_run_with(plan, &run, peer.stream), TANDEM_SUCCESS), "");
+    ASSERT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(convert<float>(residual[5]), 96);
+    EXPECT_EQ(convert<float>(c[kSize * kSize - 1]), 3);
+    tandem_plan_destroy(plan);
+  });
+}
+
 TEST(Plans, NullsAreNamed) {
   run_in_c(2, [](CPeer& peer) {
     tandem_plan* plan = nullptr;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "c_api/simulated/memory.h"
+#include "tandem/advanced/unique_id.h"
 
 namespace tandem::test {
 namespace {
@@ -159,6 +160,28 @@ TEST(Streams, CallsOfOneCaptureFollowEachOther) {
         EXPECT_EQ(unlike(tandem_synchronize(peer.world, stream->handle()), TANDEM_SUCCESS), "");
       }
     });
+}
+
+/// Messages of one world take all SMs, and the other one's collective would share them.
+TEST(Streams, OfTwoWorldsOnAGpuFollowEachOther) {
+  run_in_c(1, [](CPeer& peer) {
+    const UniqueId id = UniqueId::create();
+    const tandem_options options{.heap_bytes = std::size_t{32} << 20};
+    CPeer other = peer;
+    ASSERT_EQ(unlike(tandem_world_create(&other.world, id.bytes().data(), 0, 1, &options), TANDEM_SUCCESS), "");
+    {
+      Caller caller(other);
+      CStream first, second;
+      EXPECT_EQ(unlike(tandem_send_recv(peer.world, nullptr, 0, nullptr, 0, first.handle()), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(caller.reduce(second), TANDEM_SUCCESS), "");
+      EXPECT_THAT(second.waited_for, ElementsAre(first.number));
+      EXPECT_EQ(unlike(tandem_send_recv(peer.world, nullptr, 0, nullptr, 0, first.handle()), TANDEM_SUCCESS), "");
+      EXPECT_THAT(first.waited_for, ElementsAre(second.number));
+      EXPECT_EQ(unlike(tandem_synchronize(peer.world, first.handle()), TANDEM_SUCCESS), "");
+      EXPECT_EQ(unlike(tandem_synchronize(other.world, second.handle()), TANDEM_SUCCESS), "");
+    }
+    EXPECT_EQ(unlike(tandem_world_destroy(other.world), TANDEM_SUCCESS), "");
+  });
 }
 
 /// The part that stays on its PE is the call's too.

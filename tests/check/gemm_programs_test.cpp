@@ -2,6 +2,7 @@
 #include "check/conformance.h"
 #include "gemm/contract/skinny.h"
 #include "tandem/advanced/gemm.h"
+#include "tandem/layer/group_panels.h"
 
 namespace tandem::check_test {
 
@@ -67,6 +68,41 @@ void add_up(World& world, bool starts_anew) {
   main.synchronize();
 }
 
+/// A kernel makes the table of a grouped GEMM anew, beside the GEMM or before it.
+void run_groups(World& world, bool joins) {
+  const auto panels = make_group_panels(world, {.groups = 2, .tile_m = 8, .most_panels = 4, .most_rows = 16});
+  const auto numbers = [&](const char* name, const std::vector<std::int32_t>& values) {
+    auto* const memory = world.heap().allocate_local<std::int32_t>(static_cast<Size>(values.size()), name);
+    world.copy_in(memory, values.data(), static_cast<Size>(values.size() * sizeof(values[0])));
+    return memory;
+  };
+  const auto zeros = [&](Size elements, const char* name) {
+    const std::vector<float> values(static_cast<std::size_t>(elements));
+    float* const memory = world.heap().allocate_local<float>(elements, name);
+    world.copy_in(memory, values.data(), elements * Size{sizeof(float)});
+    return memory;
+  };
+  Gemm gemm;
+  gemm.m = 32;
+  gemm.n = gemm.k = gemm.tile_n = kLength;
+  gemm.tile_m = 8;
+  gemm.type = gemm.out_type = DType::kF32;
+  gemm.a = zeros(gemm.m * gemm.k, "a");
+  gemm.b = zeros(2 * gemm.n * gemm.k, "b");
+  gemm.c = zeros(gemm.m * gemm.n, "c");
+  gemm.groups = panels->groups();
+  Stream main = world.make_stream("main");
+  Stream side = world.make_stream("side");
+  const std::int32_t* const counts = numbers("counts", {9, 3});
+  panels->make(main, counts);
+  main.synchronize();
+  panels->make(side, counts);
+  if (joins) main.wait_for(side);
+  main.gemm(gemm, world.team());
+  main.synchronize();
+  side.synchronize();
+}
+
 }  // namespace
 
 void add_gemm_programs(Programs& programs) {
@@ -88,6 +124,9 @@ void add_gemm_programs(Programs& programs) {
   programs.host(
       "two GEMMs that add up a row in one place", true, [](World& world, const Env&) { add_up(world, true); },
       Place::kOneNode);
+  for (const bool joins : {false, true})
+    programs.host(std::string("a grouped GEMM's panels, made ") + (joins ? "before it" : "beside it"), !joins,
+                  [joins](World& world, const Env&) { run_groups(world, joins); });
 }
 
 }  // namespace tandem::check_test

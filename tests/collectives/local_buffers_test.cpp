@@ -172,6 +172,49 @@ TEST(LocalBuffersOfPlans, GoInPiecesWhereStagingIsSmall) {
   }
 }
 
+/// Both buffers are copied. Copies in turn with the kernels would add their whole time.
+TEST(LocalBuffersOfPlans, AreCopiedWhileOtherPiecesRun) {
+  CollectiveCase c;
+  c.machine = "h200x2";
+  c.pes = 2;
+  c.algorithm = "two_shot";
+  c.blocks = 32;
+  c.calls = 1;
+  constexpr Size kPiece = Size{1} << 18, kPieces = 6;
+  c.count = kPiece;
+  const double piece = check_collective(c).time_us;
+  c.local_in = c.local_out = true;
+  const double copies = check_collective(c).time_us - piece;
+  c.count = kPieces * kPiece;
+  c.staging_bytes = 2 * kPiece * size_of(c.type);
+  const double all = check_collective(c).time_us;
+  EXPECT_LT(all, static_cast<double>(kPieces) * piece + 2.5 * copies);
+}
+
+/// Each type, reducing algorithm and kind of factor, in one or several pieces.
+TEST(FactorsOfRuns, GiveTheSumsOfTheProducts) {
+  int number = 0;
+  for (const AlgorithmInfo& info : collective_algorithms()) {
+    if (!reduces(info.collective)) continue;
+    for (const int pes : {1, 3, 4}) {
+      CollectiveCase c;
+      c.collective = info.collective;
+      c.algorithm = info.name;
+      c.pes = pes;
+      c.root = pes - 1;
+      c.op = ReduceOp::kPremulSum;
+      c.type = kDTypes[static_cast<std::size_t>(number) % std::size(kDTypes)];
+      c.scale = number % 2 == 0 ? CollectiveCase::Scale::kOfRun : CollectiveCase::Scale::kOfRunInMemory;
+      c.count = number % 3 == 0 ? 37 : 4099;
+      c.in_place = number % 4 < 2;
+      c.local_in = c.local_out = number % 8 < 4;
+      if (number++ % 5 < 3) c.staging_bytes = 16 << 10;
+      const CollectiveResult result = check_collective(c);
+      EXPECT_EQ(result.wrong, 0) << c << ": " << result.first_wrong;
+    }
+  }
+}
+
 TEST(LocalBuffersOfPlans, AreCopiedBetweenNodesWhateverTheAlgorithm) {
   CollectiveCase c;
   c.machine = "h100x8-rail";

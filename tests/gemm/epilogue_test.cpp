@@ -59,7 +59,35 @@ TEST(Epilogue, ScalesAreThoseOfRowsAndColumns) {
 
 TEST(Epilogue, ActivationsOfOtherValuesAreRefused) {
   Gemm gemm;
-  gemm.activation = static_cast<Activation>(4);
+  gemm.activation = static_cast<Activation>(6);
+  EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
+}
+
+// Two rows of a group of gates and a group of ups, with scales, a bias and a scale of C.
+TEST(Epilogue, GatedPairsBecomeOneColumnEach) {
+  const std::vector<bf16> bias(16, convert<bf16>(1.0F));
+  const float of_b = 2, of_c = 4;
+  Gemm gemm;
+  gemm.activation = Activation::kSwiGlu;
+  gemm.n = 16;
+  gemm.bias = bias.data();
+  gemm.scales.b = &of_b;
+  gemm.scales.c = &of_c;
+  EXPECT_NO_THROW(check_epilogue(gemm));
+  std::vector<float> sums(32);
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<float>(i) / 16 - 1;
+  const std::vector<float> before = sums;
+  apply_epilogue(gemm, {0, 2}, {0, 16}, sums.data());
+  for (std::size_t row = 0; row < 2; ++row)
+    for (std::size_t i = 0; i < 8; ++i) {
+      const float gate = before[row * 16 + i] * 2 + 1, up = before[row * 16 + 8 + i] * 2 + 1;
+      EXPECT_FLOAT_EQ(sums[row * 8 + i], silu(gate) * up * 4) << row << ", " << i;
+    }
+  gemm.n = 24;
+  EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
+  gemm.n = 16;
+  const std::byte block{};
+  gemm.ring.received = &block;
   EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
 }
 

@@ -117,37 +117,53 @@ TEST_P(NcclCollectives, MoveElementsOfEverySize) {
     for (const ncclDataType_t type : {ncclInt8, ncclBfloat16, ncclFloat32, ncclInt64})
       for (const std::size_t count : {std::size_t{1}, std::size_t{37}, std::size_t{1037}})
         move_all_ways(r, type, count);
-    for (const std::size_t count : {std::size_t{0}}) {
-      EXPECT_EQ(error_of(ncclAllGather(nullptr, nullptr, count, ncclInt8, r.comm, nullptr)), "");
-      EXPECT_EQ(error_of(ncclAllReduce(nullptr, nullptr, count, ncclInt8, ncclSum, r.comm, nullptr)), "");
-    }
+    EXPECT_EQ(error_of(ncclAllGather(nullptr, nullptr, 0, ncclInt8, r.comm, nullptr)), "");
+    EXPECT_EQ(error_of(ncclAllReduce(nullptr, nullptr, 0, ncclInt8, ncclSum, r.comm, nullptr)), "");
   });
 }
 
-TEST_P(NcclCollectives, MultiplyBeforeTheySum) {
+/// Sums of products by each reducing collective. The operation is gone before the call runs.
+void multiply_all_ways(const Rank& r, int type, ncclScalarResidence_t where, std::size_t count) {
+  const auto nccl = static_cast<ncclDataType_t>(type);
+  const auto n = static_cast<std::size_t>(r.n), me = static_cast<std::size_t>(r.rank);
+  const Case data{ncclSum, r.n};
+  Data scalar(of_nccl(type), 1, [&](std::size_t) { return static_cast<float>(r.rank % 2 + 1); });
+  // The rank whose value counts has the factor in its result.
+  const Data expected(of_nccl(type), n * count,
+                      [&](std::size_t i) { return static_cast<float>((n - i % n) % n % 2 + 1) * data.result(i); });
+  const std::string what = "type " + std::to_string(type) + " where " + std::to_string(where);
+  const auto result_of = [&](const auto& call) {
+    Data in(of_nccl(type), n * count, [&](std::size_t i) { return data.input(r.rank, i); });
+    ncclRedOp_t op;
+    EXPECT_EQ(error_of(ncclRedOpCreatePreMulSum(&op, scalar.at(0), nccl, where, r.comm)), "");
+    EXPECT_EQ(error_of(ncclGroupStart()), "");
+    EXPECT_EQ(error_of(call(in, op)), "");
+    EXPECT_EQ(error_of(ncclRedOpDestroy(op, r.comm)), "");
+    EXPECT_EQ(error_of(ncclGroupEnd()), "") << what;
+    return in;
+  };
+  EXPECT_TRUE(expected == result_of([&](Data& in, ncclRedOp_t op) {
+                return ncclAllReduce(in.at(0), in.at(0), n * count, nccl, op, r.comm, nullptr);
+              }))
+      << "all_reduce " << what;
+  Data out(of_nccl(type), n * count, zero);
+  result_of([&](Data& in, ncclRedOp_t op) {
+    return ncclReduce(in.at(0), r.rank == 0 ? out.at(0) : nullptr, n * count, nccl, op, 0, r.comm, nullptr);
+  });
+  EXPECT_TRUE(r.rank != 0 || out == expected) << "reduce " << what;
+  const Data in = result_of([&](Data& all, ncclRedOp_t op) {
+    return ncclReduceScatter(all.at(0), all.at(me * count), count, nccl, op, r.comm, nullptr);
+  });
+  const auto bytes = count * static_cast<std::size_t>(size_of(of_nccl(type)));
+  EXPECT_EQ(std::memcmp(in.bytes.data() + me * bytes, expected.bytes.data() + me * bytes, bytes), 0)
+      << "reduce_scatter " << what;
+}
+
+TEST_P(NcclCollectives, MultiplyBeforeTheSum) {
   run(GetParam(), [](const Rank& r) {
-    for (int type = 0; type < ncclNumTypes; ++type) {
-      const auto nccl = static_cast<ncclDataType_t>(type);
-      const auto scale = static_cast<float>(r.rank % 2 + 1);
-      Data scalar(of_nccl(type), 1, [&](std::size_t) { return scale; });
-      const Case data{ncclSum, r.n};
-      // The rank whose value counts has the factor in its result.
-      const auto factor = [&](std::size_t i) {
-        const auto n = static_cast<std::size_t>(r.n);
-        return static_cast<float>((n - i % n) % n % 2 + 1);
-      };
-      const Data expected(of_nccl(type), 40, [&](std::size_t i) { return factor(i) * data.result(i); });
-      for (const ncclScalarResidence_t where : {ncclScalarHostImmediate, ncclScalarDevice}) {
-        Data in(of_nccl(type), 40, [&](std::size_t i) { return data.input(r.rank, i); });
-        ncclRedOp_t op;
-        ASSERT_EQ(error_of(ncclRedOpCreatePreMulSum(&op, scalar.at(0), nccl, where, r.comm)), "");
-        EXPECT_EQ(error_of(ncclGroupStart()), "");
-        EXPECT_EQ(error_of(ncclAllReduce(in.at(0), in.at(0), 40, nccl, op, r.comm, nullptr)), "");
-        EXPECT_EQ(error_of(ncclRedOpDestroy(op, r.comm)), "");  // before the call runs
-        EXPECT_EQ(error_of(ncclGroupEnd()), "");
-        EXPECT_TRUE(in == expected) << "type " << type << " where " << where;
-      }
-    }
+    for (int type = 0; type < ncclNumTypes; ++type)
+      multiply_all_ways(r, type, type % 2 == 0 ? ncclScalarHostImmediate : ncclScalarDevice, 37);
+    multiply_all_ways(r, ncclFloat32, ncclScalarDevice, 5);
   });
 }
 
@@ -155,9 +171,10 @@ INSTANTIATE_TEST_SUITE_P(Ranks, NcclCollectives, ::testing::Values(1, 2, 3, 5, 8
 
 TEST(NcclCollective, RunsInPiecesBeyondTheStaging) {
   run(3, [](const Rank& r) {
-    constexpr std::size_t kPiece = (std::size_t{4} << 20) / 8;
-    move_all_ways(r, ncclInt64, kPiece + 1);
-    reduce_all_ways(r, ncclInt64, ncclSum, kPiece + 1);
+    constexpr std::size_t kHalf = (std::size_t{2} << 20) / 8;  // of the staging; a call has several parts
+    move_all_ways(r, ncclInt64, kHalf + 1);
+    reduce_all_ways(r, ncclInt64, ncclSum, kHalf + 1);
+    multiply_all_ways(r, ncclInt64, ncclScalarDevice, kHalf + 1);
   });
 }
 

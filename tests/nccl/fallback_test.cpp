@@ -29,6 +29,22 @@ TEST(NcclFallback, FindsALibraryThatIsMapped) {
   for (const std::string& text : on_two_hosts("mapped", nullptr)) EXPECT_EQ(text, kCarried);
 }
 
+TEST(NcclFallback, LeavesNothingOfACommunicatorThatEndsWhileItIsMade) {
+  for (const std::string& text : on_two_hosts("abort_soon", TANDEM_NCCL_STAND_IN))
+    EXPECT_EQ(text, "aborted\nstand-in init 2 id real\nstand-in abort\n");
+}
+
+TEST(NcclFallback, SaysWhyTheOtherLibraryFails) {
+  ::setenv("TANDEM_STAND_IN_FAILS", "1", 1);
+  for (const std::string& text : on_two_hosts("carried", TANDEM_NCCL_STAND_IN)) {
+    EXPECT_THAT(text, HasSubstr("no communicator: 1: "));
+    EXPECT_THAT(text, HasSubstr("libfabric"));  // why Tandem cannot serve it
+    EXPECT_THAT(text, HasSubstr("ncclCommInitRankConfig of "));
+    EXPECT_THAT(text, HasSubstr(": no GPU here"));
+  }
+  ::unsetenv("TANDEM_STAND_IN_FAILS");
+}
+
 TEST(NcclFallback, SaysWhatWasLookedFor) {
   for (const std::string& text : on_two_hosts("carried", "off")) EXPECT_THAT(text, HasSubstr("no communicator: 5: "));
   for (const std::string& text : on_two_hosts("carried", "/no/such/library.so")) {

@@ -1,6 +1,9 @@
 // Communicators: parts, larger ones, ends, and calls that do not block.
 #include <atomic>
+#include <barrier>
+#include <functional>
 #include <mutex>
+#include <vector>
 
 #include "program.h"
 
@@ -125,6 +128,52 @@ TEST(NcclCommunicator, IsAbortedWhileACallWaits) {
     r.comm = nullptr;
   });
 }
+
+class NcclLifecycle : public ::testing::TestWithParam<int> {};
+
+/// Rank 0 aborts, each time after something else. The others have a call that waits for it, and abort too. Three ranks
+/// have all phases, other numbers every second one.
+TEST_P(NcclLifecycle, EndsByAnAbortInEveryPhase) {
+  int value = 1;
+  const std::vector<std::function<void(const Rank&)>> phases{
+      [](const Rank&) {},
+      [](const Rank& r) { EXPECT_EQ(sum_over(r.comm, 1), r.n); },
+      [](const Rank& r) { EXPECT_EQ(error_of(ncclCommFinalize(r.comm)), ""); },
+      [](const Rank& r) { EXPECT_EQ(error_of(ncclCommRevoke(r.comm, 0)), ""); },
+      [](const Rank& r) { EXPECT_EQ(error_of(ncclCommSuspend(r.comm, kSuspendMemory)), ""); },
+      [&](const Rank& r) {
+        EXPECT_EQ(error_of(ncclGroupStart()), "");
+        int own = value;
+        EXPECT_EQ(error_of(ncclBcast(&own, 1, ncclInt32, 0, r.comm, nullptr)), "");
+      }};
+  const auto n = static_cast<std::size_t>(GetParam());
+  for (std::size_t phase = n == 3 ? 0 : n % 2; phase < phases.size(); phase += n == 3 ? 1 : 2) {
+    std::barrier all_are_there(GetParam());
+    ncclUniqueId id;
+    ASSERT_EQ(error_of(ncclGetUniqueId(&id)), "");
+    on_threads(GetParam(), [&](int i) {
+      Rank r{nullptr, i, GetParam()};
+      ASSERT_EQ(error_of(ncclCommInitRank(&r.comm, r.n, id, i)), "");
+      phases[phase](r);
+      all_are_there.arrive_and_wait();
+      if (phase == 5 && i > 0) {
+        EXPECT_NE(ncclGroupEnd(), ncclSuccess);
+      } else if (i > 0) {  // a part or a sum, of which rank 0 has none
+        int own = value;
+        ncclComm_t part = nullptr;
+        EXPECT_NE(i % 2 == 0 ? ncclCommSplit(r.comm, 0, 0, &part, nullptr)
+                             : ncclAllReduce(&own, &own, 1, ncclInt32, ncclSum, r.comm, nullptr),
+                  ncclSuccess);
+      }
+      EXPECT_EQ(error_of(ncclCommAbort(r.comm)), "") << phase;
+      if (phase == 5 && i == 0) {
+        EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, NcclLifecycle, ::testing::Values(1, 2, 3, 5, 8));
 
 TEST(NcclCommunicator, IsAbortedWhileItIsMade) {
   ncclUniqueId id;

@@ -82,6 +82,14 @@ int main(int, char** arguments) {
   ncclComm_t comm = nullptr;
   // As PyTorch maps the NCCL of Python's packages.
   if (deed == "mapped" && ::dlopen(TANDEM_NCCL_STAND_IN, RTLD_LAZY | RTLD_LOCAL) == nullptr) return 1;
+  if (deed == "abort_soon") {
+    ncclConfig_t config = tandem::nccl::undefined_config();
+    config.blocking = 0;
+    if (ncclCommInitRankConfig(&comm, ranks, id_of(arguments[1]), rank, &config) != ncclInProgress) return 1;
+    ncclCommAbort(comm);
+    say("aborted");
+    return 0;
+  }
   if (const auto result = ncclCommInitRank(&comm, ranks, id_of(arguments[1]), rank); result != ncclSuccess) {
     say(fmt::format("no communicator: {}: {}", static_cast<int>(result), ncclGetLastError(nullptr)));
     return 1;

@@ -32,32 +32,8 @@ inline void on_threads(int n, const std::function<void(int)>& program) {
 
 /// Returns a configuration of 2.32 in which nothing is set.
 inline ncclConfig_t config() {
-  ncclConfig_t all{};
-  all.size = sizeof(all);
-  all.magic = kConfigMagic;
+  ncclConfig_t all = nccl::undefined_config();
   all.version = 23203;
-  for (int* const field : {&all.blocking,
-                           &all.cgaClusterSize,
-                           &all.minCTAs,
-                           &all.maxCTAs,
-                           &all.splitShare,
-                           &all.trafficClass,
-                           &all.collnetEnable,
-                           &all.CTAPolicy,
-                           &all.shrinkShare,
-                           &all.nvlsCTAs,
-                           &all.nChannelsPerNetPeer,
-                           &all.nvlinkCentricSched,
-                           &all.graphUsageMode,
-                           &all.numRmaCtx,
-                           &all.maxP2pPeers,
-                           &all.graphStreamOrdering,
-                           &all.launchOrderImplicit,
-                           &all.numRmaSig,
-                           &all.rmaEagerInit,
-                           &all.hostCftMode,
-                           &all.nvlsHostMode})
-    *field = kConfigUndefined;
   return all;
 }
 

@@ -1,5 +1,6 @@
 // Stands in for the real NCCL: it prints its calls. As NCCL's, its calls of itself may reach another library's symbols.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "bindings/nccl/abi.h"
@@ -26,6 +27,7 @@ EXPORT ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
 }
 
 EXPORT ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int, ncclConfig_t* config) {
+  if (std::getenv("TANDEM_STAND_IN_FAILS") != nullptr) return ncclUnhandledCudaError;
   *comm = new ncclComm{nranks};
   std::printf("stand-in init %d id %s%s\n", nranks, id.internal, config->blocking == 1 ? "" : ", does not block");
   std::fflush(stdout);
@@ -58,7 +60,12 @@ EXPORT ncclResult_t pncclCommDestroy(ncclComm_t comm) {
   return say("destroy");
 }
 
+EXPORT ncclResult_t pncclCommAbort(ncclComm_t comm) {
+  delete comm;
+  return say("abort");
+}
+
 EXPORT ncclResult_t pncclGroupStart() { return say("group start"); }
 EXPORT ncclResult_t pncclGroupEnd() { return say("group end"); }
-EXPORT const char* pncclGetLastError(ncclComm_t) { return "none"; }
+EXPORT const char* pncclGetLastError(ncclComm_t) { return "no GPU here"; }
 EXPORT __attribute__((weak, alias("pncclCommCount"))) ncclResult_t ncclCommCount(ncclComm_t comm, int* count);

@@ -136,6 +136,18 @@ TEST(OperatorTiming, DefaultsAreNotSlowerThanSequential) {
       }
 }
 
+TEST(OperatorTiming, DefaultsHideAllReducesOfManyPieces) {
+  const OperatorOptions longest{.m = 8192, .n = 16384, .k = 65536}, shortest{.m = 8192, .n = 28672, .k = 4096};
+  for (const auto& [machine, options] : {std::pair("h200x8", longest), std::pair("h800x8", shortest)}) {
+    const test::Place place{machine, 8};
+    OperatorOptions overlapped = options;
+    overlapped.form = Form::kOverlapped;
+    EXPECT_LE(test::phantom_us(place, Operator::kGemmAllReduce, options),
+              test::phantom_us(place, Operator::kGemmAllReduce, overlapped))
+        << machine;
+  }
+}
+
 /// Reductions and copies' steps beside a GEMM must leave it the SMs that it asks for, also in runs of one tile.
 TEST(OperatorRuns, ReductionsAndStepsBesideAGemmLeaveItsSmsToIt) {
   for (const int pes_per_node : {0, 2}) {

@@ -55,7 +55,8 @@ class Program {
     CollectiveOptions options;
     options.type = c_.type;
     options.op = c_.op;
-    options.scale = values_.scale(team_.me);
+    options.scale_of_run = c_.scale != CollectiveCase::Scale::kOfPlan;
+    options.scale = options.scale_of_run ? 1 : values_.scale(team_.me);
     options.root = c_.root;
     options.max_count = c_.count;
     options.algorithm = c_.algorithm;
@@ -85,8 +86,7 @@ class Program {
         disturb(stream, noise, call);
         stream.launch<TwoCopies<T>>({2, 32},
                                     {b.in.local(), b.given, ins, b.out.local(), junk, shares() ? 0 : outs, false});
-        plan->run(stream, Symm<const T>(b.in).template as<const std::byte>(), b.out.template as<std::byte>(),
-                  count_of(call));
+        run_call(*plan, stream, b, count_of(call));
         stream.launch<TwoCopies<T>>(
             {2, 32}, {b.saved.local(), b.out.local(), outs, b.in.local(), junk, spoils(call) ? ins : 0, shares()});
       }
@@ -100,6 +100,22 @@ class Program {
 
  private:
   static constexpr Size kNoise = Size{1} << 18;
+
+  void run_call(CollectivePlan& plan, Stream& stream, const Buffers<T>& b, Size count) {
+    const auto in = Symm<const T>(b.in).template as<const std::byte>();
+    const auto out = b.out.template as<std::byte>();
+    if (c_.scale == CollectiveCase::Scale::kOfPlan) return plan.run(stream, in, out, count);
+    const T factor = convert<T>(values_.scale(team_.me));
+    RunScale scale;
+    if (c_.scale == CollectiveCase::Scale::kOfRun) {
+      std::memcpy(scale.value.data(), &factor, sizeof(T));
+    } else {
+      T* const at = world_.heap().template allocate_local<T>(1, "factor");
+      *at = factor;
+      scale.at = at;
+    }
+    plan.run_scaled(stream, in, out, count, scale);
+  }
 
   /// Some PEs are late for a call, and one has traffic on its link meanwhile.
   void disturb(Stream& stream, Stream& noise, int call) {
@@ -266,6 +282,8 @@ std::string describe(const CollectiveCase& c) {
   if (c.in_place) text += ", in-place";
   if (c.local_in) text += ", local in";
   if (c.local_out) text += ", local out";
+  if (c.scale != CollectiveCase::Scale::kOfPlan)
+    text += c.scale == CollectiveCase::Scale::kOfRun ? ", a factor a run" : ", a factor a run in memory";
   if (c.staging_bytes > 0) text += fmt::format(", {} bytes of staging", c.staging_bytes);
   if (c.random) text += ", random";
   if (c.earlier_calls != 0) text += fmt::format(", after {} calls", c.earlier_calls);

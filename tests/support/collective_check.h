@@ -19,6 +19,8 @@ struct CollectiveCase {
   Size count = 1000;
   DType type = DType::kF32;
   ReduceOp op = ReduceOp::kSum;
+  /// The source of the factor of ReduceOp::kPremulSum.
+  enum class Scale { kOfPlan, kOfRun, kOfRunInMemory } scale = Scale::kOfPlan;
   int root = 0;
   bool in_place = false;
   /// Memory that peers do not reach; of in-place calls both or none.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -67,6 +68,8 @@ class CollectiveRounds {
     options_.type = c.type;
     options_.op = c.op;
     options_.scale = values_.scale(world.pe());
+    // A plan has the factor of runs in place. Other runs give it: in memory if a graph is replayed, else by value.
+    options_.scale_of_run = c.op == ReduceOp::kPremulSum && !c.in_place;
     options_.root = c.root;
     options_.max_count = c.count;
     options_.algorithm = c.algorithm.name;
@@ -80,11 +83,16 @@ class CollectiveRounds {
   RoundsResult run(Stream& stream) {
     const auto plan = make_collective(world_, c_.algorithm.collective, options_);
     for (int call = 0; call < kCalls; ++call) buffers_.push_back(allocate(call));
+    const RunScale scale = scale_of_runs();
     const auto enqueue = [&] {
       for (int call = 0; call < kCalls; ++call) {
         const Buffers& b = buffers_[static_cast<std::size_t>(call)];
-        plan->run(stream, Symm<const T>(b.in).template as<const std::byte>(), b.out.template as<std::byte>(),
-                  count_of(call));
+        const auto in = Symm<const T>(b.in).template as<const std::byte>();
+        const auto out = b.out.template as<std::byte>();
+        if (options_.scale_of_run)
+          plan->run_scaled(stream, in, out, count_of(call), scale);
+        else
+          plan->run(stream, in, out, count_of(call));
       }
     };
     const std::unique_ptr<Replay> graph = c_.graph ? capture_(stream, enqueue) : nullptr;
@@ -113,6 +121,17 @@ class CollectiveRounds {
     Symm<T> in, out;
     Size size = 0;  // of each, without guards
   };
+
+  RunScale scale_of_runs() {
+    RunScale scale;
+    const T factor = convert<T>(values_.scale(me()));
+    std::memcpy(scale.value.data(), &factor, sizeof(T));
+    if (!options_.scale_of_run || !c_.graph) return scale;
+    T* const at = world_.heap().template allocate_local<T>(1, "factor");
+    world_.copy_in(at, &factor, sizeof(T));
+    scale.at = at;
+    return scale;
+  }
 
   int me() const { return world_.pe(); }
   Collective collective() const { return c_.algorithm.collective; }

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "wire/loop.h"
@@ -21,29 +25,48 @@ inline bootstrap::Key key_of(int byte) {
   return key;
 }
 
+/// Blocks until `condition` holds. A proxy that never gets there is an error instead of a hang. The environment
+/// shortens the wait for proxies that are known to be broken.
+template <class Condition>
+void await(const Condition& condition) {
+  const char* const limit = std::getenv("TANDEM_TEST_AWAIT_S");
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(limit == nullptr ? 60 : std::stoi(limit));
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("what a test waits for never happens");
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+struct PesSetup {
+  Disorder disorder = {};
+  Seal seal = Seal::kHeaders;
+  /// Is called on the proxy's thread of the PE whose memory may have changed.
+  std::function<void(int pe)> on_change = {};
+  /// Replaces the endpoint of a PE.
+  std::function<std::unique_ptr<Endpoint>(int pe, std::unique_ptr<Endpoint>)> wrap = {};
+  std::function<Heartbeat(int pe)> heartbeat = {};
+};
+
 class Pes {
  public:
   static constexpr Size kBytes = Size{1} << 19;
 
-  using Wrap = std::function<std::unique_ptr<Endpoint>(int pe, std::unique_ptr<Endpoint>)>;
-
-  /// `on_change` is called on the proxy's thread of the PE whose memory may have changed.
-  explicit Pes(int pes, const Disorder& disorder = {}, Seal seal = Seal::kHeaders,
-               std::function<void(int pe)> on_change = {}, const Wrap& wrap = {})
-      : memory_(static_cast<std::size_t>(pes * kBytes)), on_change_(std::move(on_change)) {
-    const Loop loop(pes, disorder);
+  explicit Pes(int pes, const PesSetup& all = {})
+      : memory_(static_cast<std::size_t>(pes * kBytes + kGuardBytes)), on_change_(all.on_change) {
+    const Loop loop(pes, all.disorder);
     for (int pe = 0; pe < pes; ++pe) {
       ProxySetup setup;
       setup.place = {memory_.data(), kBytes, pes, pe, 1};
       setup.secret = key_of(7);
-      setup.seal = seal;
+      setup.seal = all.seal;
       setup.ring = [this, pe] {
         if (on_change_) on_change_(pe);
       };
       setup.is_over = [this] { return is_over_.load(); };
       setup.on_error = [this, pe](const std::exception_ptr& error) { note(pe, error); };
+      if (all.heartbeat) setup.heartbeat = all.heartbeat(pe);
       auto endpoint = loop.endpoint(pe);
-      if (wrap) endpoint = wrap(pe, std::move(endpoint));
+      if (all.wrap) endpoint = all.wrap(pe, std::move(endpoint));
       proxies_.push_back(std::make_unique<Proxy>(std::move(setup), std::move(endpoint), kBytes));
     }
   }
@@ -53,6 +76,11 @@ class Pes {
 
   Proxy& proxy(int pe) { return *proxies_[static_cast<std::size_t>(pe)]; }
   std::uint64_t post(int pe, const Letter& letter) { return proxy(pe).mailbox().try_post(letter); }
+  /// Blocks until all letters of a PE so far are carried out, or the world is over.
+  void settle(int pe) {
+    const std::uint64_t number = post(pe, {.kind = Letter::Kind::kFlush});
+    await([&] { return is_over_ || proxy(pe).mailbox().is_answered(number); });
+  }
   std::byte* memory(int pe) { return memory_.data() + pe * kBytes; }
   std::uint64_t word(int pe, Size offset) {
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory(pe) + offset)).load(std::memory_order_acquire);
@@ -64,6 +92,8 @@ class Pes {
   }
 
  private:
+  static constexpr Size kGuardBytes = 4096;  // behind the last PE's part, for writes that are not refused
+
   void note(int pe, const std::exception_ptr& error) {
     const std::lock_guard lock(mutex_);
     try {

@@ -1,23 +1,19 @@
 // Letters between proxies, over messages that are late, out of order and repeated.
 #include <gmock/gmock.h>
 
-#include <thread>
+#include <set>
 
 #include "wire/pes.h"
 
 namespace tandem::wire {
 namespace {
 
+using testing::await;
 using ::testing::HasSubstr;
 using testing::Pes;
+using testing::PesSetup;
 
 constexpr Size kWord = Pes::kBytes - 8;
-
-/// Blocks until `condition` holds.
-template <class Condition>
-void await(const Condition& condition) {
-  while (!condition()) std::this_thread::sleep_for(std::chrono::microseconds(20));
-}
 
 Letter put(int pe, void* from, Size offset, Size bytes) {
   Letter letter;
@@ -38,22 +34,24 @@ Letter with_word(Letter letter, Epoch value, SignalOp op = SignalOp::kSet) {
 
 Disorder disorder(std::uint64_t seed) { return {.seed = seed, .delayed_polls = 6, .repeated_per_mille = 200}; }
 
-/// Puts of growing values to one place. At every change of the word the place has its value.
+/// Puts of growing values to one place. The word gets each of them, and the place has its value then.
 TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
   constexpr std::uint64_t kPuts = 12;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     std::vector<std::uint64_t> source(kPuts + 1);
     std::atomic<int> wrong{0};
+    std::uint64_t last = 0;  // of the proxy's thread
     Pes* all = nullptr;
     const auto check = [&](int pe) {
       if (pe != 1 || all == nullptr) return;
       const std::uint64_t word = all->word(1, kWord);
-      if (all->word(1, 0) < word || all->word(1, 0) > word) ++wrong;
+      if (all->word(1, 0) != word || word < last || word > last + 1) ++wrong;
+      last = word;
     };
     std::atomic<bool> is_made{false};
-    Pes pes(2, disorder(seed), Seal::kHeaders, [&](int pe) {
-      if (is_made) check(pe);
-    });
+    Pes pes(2, {.disorder = disorder(seed), .on_change = [&](int pe) {
+                  if (is_made) check(pe);
+                }});
     all = &pes;
     is_made = true;
     for (std::uint64_t i = 1; i <= kPuts; ++i) {
@@ -61,19 +59,19 @@ TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
       pes.post(0, with_word(put(1, &source[i], 0, 8), i));
     }
     await([&] { return pes.word(1, kWord) == kPuts; });
-    pes.proxy(0).settle();
-    EXPECT_EQ(wrong, 0) << "seed " << seed;
-    EXPECT_EQ(pes.error(), "");
+    pes.settle(0);
+    ASSERT_EQ(wrong, 0) << "seed " << seed;
+    ASSERT_EQ(pes.error(), "");
   }
 }
 
 TEST(Proxies, AddEachSignalOnce) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    Pes pes(3, disorder(seed));
+    Pes pes(3, {.disorder = disorder(seed)});
     for (int i = 0; i < 20; ++i)
       for (const int from : {0, 2}) pes.post(from, with_word(put(1, nullptr, 0, 0), 1, SignalOp::kAdd));
-    for (const int from : {0, 2}) pes.proxy(from).settle();
-    EXPECT_EQ(pes.word(1, kWord), 40U) << "seed " << seed;
+    for (const int from : {0, 2}) pes.settle(from);
+    ASSERT_EQ(pes.word(1, kWord), 40U) << "seed " << seed;
   }
 }
 
@@ -81,7 +79,7 @@ TEST(Proxies, AddEachSignalOnce) {
 TEST(Proxies, SendDataInPieces) {
   for (const Seal seal : {Seal::kHeaders, Seal::kAll})
     for (const Size bytes : {Size{1}, (Size{64} << 10) - 64, (Size{64} << 10) - 63, Size{200'003}}) {
-      Pes pes(2, disorder(3), seal);
+      Pes pes(2, {.disorder = disorder(3), .seal = seal});
       std::vector<std::byte> source(static_cast<std::size_t>(bytes));
       for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7 + 1);
       pes.post(0, with_word(put(1, source.data(), 16, bytes), 1));
@@ -105,7 +103,7 @@ TEST(Proxies, TellWhenASourceMayChange) {
 /// A get sees the puts before it, and is complete when it is answered.
 TEST(Proxies, FetchData) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    Pes pes(2, disorder(seed));
+    Pes pes(2, {.disorder = disorder(seed)});
     std::vector<std::byte> source(100'000, std::byte{5});
     std::vector<std::byte> copy(source.size());
     pes.post(0, put(1, source.data(), 8, static_cast<Size>(source.size())));
@@ -120,11 +118,11 @@ TEST(Proxies, FetchData) {
 /// Puts are complete once the flush is answered.
 TEST(Proxies, FlushPuts) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Pes pes(3, disorder(seed));
+    Pes pes(3, {.disorder = disorder(seed)});
     std::uint64_t source = seed + 1;
     for (const int to : {1, 2}) pes.post(0, put(to, &source, 8, 8));
     pes.proxy(0).settle();
-    for (const int to : {1, 2}) EXPECT_EQ(pes.word(to, 8), seed + 1) << "seed " << seed;
+    for (const int to : {1, 2}) ASSERT_EQ(pes.word(to, 8), seed + 1) << "seed " << seed;
     EXPECT_TRUE(pes.proxy(0).mailbox().is_quiet());
   }
 }
@@ -135,7 +133,7 @@ TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
     std::vector<std::byte> source(4096);
     letter.local = source.data();
     pes.post(0, letter);
-    await([&] { return !pes.error().empty(); });
+    pes.settle(0);
     for (Size i = 0; i < Pes::kBytes; ++i)
       if (pes.memory(1)[i] != std::byte{}) return std::string("memory was written");
     return pes.error();
@@ -155,15 +153,29 @@ TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
   EXPECT_THAT(error_of(get), HasSubstr("PE 0 reaches for bytes 524288 to 524289"));
 }
 
-/// An endpoint that also passes on what a stranger sends: each message changed, cut and replaced by noise.
-class Noisy final : public Endpoint {
+/// An endpoint that passes all calls on.
+class Wrapped : public Endpoint {
  public:
-  explicit Noisy(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
+  explicit Wrapped(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
 
   std::string name() const override { return inner_->name(); }
   Bytes address() const override { return inner_->address(); }
   void connect(const std::vector<Bytes>& addresses) override { inner_->connect(addresses); }
   Size most_bytes() const override { return inner_->most_bytes(); }
+  bool send(int pe, View header, View data) override { return inner_->send(pe, header, data); }
+  bool poll(const std::function<void(View)>& take) override { return inner_->poll(take); }
+  void wait(int ms) override { inner_->wait(ms); }
+  void wake() override { inner_->wake(); }
+
+ protected:
+  std::unique_ptr<Endpoint> inner_;
+};
+
+/// An endpoint that also passes on what a stranger sends: each message changed, cut and replaced by noise.
+class Noisy final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+
   bool send(int pe, View header, View data) override {
     Bytes changed(header.begin(), header.end());
     changed[static_cast<std::size_t>(sent_ % kHeaderBytes)] ^= std::byte{1};
@@ -173,22 +185,59 @@ class Noisy final : public Endpoint {
     ++sent_;
     return inner_->send(pe, header, data);
   }
-  bool poll(const std::function<void(View)>& take) override { return inner_->poll(take); }
-  void wait(int ms) override { inner_->wait(ms); }
-  void wake() override { inner_->wake(); }
 
  private:
-  std::unique_ptr<Endpoint> inner_;
   Size sent_ = 0;
 };
 
 TEST(Proxies, DropWhatIsNotAuthentic) {
-  Pes pes(2, disorder(1), Seal::kHeaders, {},
-          [](int, std::unique_ptr<Endpoint> inner) { return std::make_unique<Noisy>(std::move(inner)); });
+  Pes pes(2, {.disorder = disorder(1),
+              .wrap = [](int, std::unique_ptr<Endpoint> inner) { return std::make_unique<Noisy>(std::move(inner)); }});
   for (int i = 0; i < 200; ++i) pes.post(0, with_word(put(1, nullptr, 0, 0), 1, SignalOp::kAdd));
-  pes.proxy(0).settle();
+  pes.settle(0);
   EXPECT_EQ(pes.word(1, kWord), 200U);
   EXPECT_EQ(pes.error(), "");
+}
+
+/// An endpoint that sends nothing any more once the link is cut.
+class Cut final : public Wrapped {
+ public:
+  Cut(std::unique_ptr<Endpoint> inner, const std::atomic<bool>& is_cut) : Wrapped(std::move(inner)), is_cut_(is_cut) {}
+
+  bool send(int pe, View header, View data) override { return is_cut_ || inner_->send(pe, header, data); }
+
+ private:
+  const std::atomic<bool>& is_cut_;
+};
+
+/// PEs that exchange nothing but heartbeats hear each other, until one is cut off.
+TEST(Proxies, LoseAPeThatIsSilent) {
+  std::atomic<bool> is_cut{false};
+  std::mutex mutex;
+  std::set<std::pair<int, int>> lost;  // the PE that lost another one, and that one
+  PesSetup setup;
+  setup.wrap = [&](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+    if (pe != 1) return inner;
+    return std::make_unique<Cut>(std::move(inner), is_cut);
+  };
+  setup.heartbeat = [&](int pe) {
+    Heartbeat heartbeat;
+    heartbeat.silence_s = 1;
+    heartbeat.look = [] { return std::uint64_t{0}; };
+    heartbeat.on_look = [](int, std::uint64_t) {};
+    heartbeat.on_silence = [&, pe](const std::vector<int>& pes) {
+      const std::lock_guard lock(mutex);
+      for (const int silent : pes) lost.emplace(pe, silent);
+    };
+    return heartbeat;
+  };
+  Pes pes(3, setup);
+  for (int pe = 0; pe < 3; ++pe) await([&] { return pes.proxy(pe).unheard().empty(); });
+  is_cut = true;
+  await([&] {
+    const std::lock_guard lock(mutex);
+    return lost.contains({0, 1}) && lost.contains({2, 1});
+  });
 }
 
 TEST(Mailbox, TakesNoMoreLettersThanItHolds) {

@@ -22,6 +22,8 @@ using Programs = std::map<std::string, std::function<void(const PeerPlace&)>>;
 
 /// Returns the programs of PEs on several hosts.
 const Programs& programs_between_hosts();
+/// Returns the programs of a PE that outlives worlds.
+const Programs& programs_after_faults();
 
 /// A small heap.
 WorldOptions options(double timeout_s = 30, double arrival_timeout_s = 600);

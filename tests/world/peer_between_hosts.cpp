@@ -208,36 +208,6 @@ void split_between_hosts(const PeerPlace& place) {
   check_all_reduce(process.world());
 }
 
-/// Returns the number of entries of a folder.
-Size count_of(const char* folder) {
-  const std::filesystem::directory_iterator all(folder);
-  return std::distance(begin(all), end(all));
-}
-
-/// Returns the number of mappings of memory files.
-Size mapped_files() {
-  std::ifstream maps("/proc/self/maps");
-  Size count = 0;
-  for (std::string line; std::getline(maps, line);) count += line.find("memfd:") != std::string::npos ? 1 : 0;
-  return count;
-}
-
-/// Worlds leave no descriptors, no threads and no mappings. The first ones load libraries, and a split's rendezvous
-/// ends a little later, so a few more are no leak.
-void leave_nothing(const PeerPlace& place) {
-  constexpr int kFirst = 5, kWorlds = 30;
-  WorldProcess process(place.id, place.pe, place.pes, options());
-  Size before = 0, after = 0;
-  for (int i = 0; i < kWorlds; ++i) {
-    const auto same = process.split(0, place.pe, options());
-    check_all_reduce(same->world());
-    after = count_of("/proc/self/fd") + count_of("/proc/self/task") + mapped_files();
-    if (i == kFirst) before = after;
-  }
-  expect(after - before < (kWorlds - kFirst) / 2,
-         fmt::format("{} descriptors, threads and mappings, not {}", before, after));
-}
-
 /// Returns the TCP ports on which this process listens.
 std::set<std::uint16_t> own_ports() {
   std::set<std::string> sockets;
@@ -317,7 +287,6 @@ const Programs& programs_between_hosts() {
       {"lose_the_other_host", lose_the_other_host},
       {"keep_handlers", keep_handlers},
       {"split_between_hosts", split_between_hosts},
-      {"leave_nothing", leave_nothing},
       {"send_much", send_much},
       {"reduce_again", reduce_again},
       {"reduce_slowly", reduce_slowly},

@@ -44,13 +44,19 @@ class CudaStreamCalls final : public StreamCalls {
   void wait(void* stream, void* event) const override {
     check(cudaStreamWaitEvent(stream_of(stream), event_of(event)), "cudaStreamWaitEvent");
   }
+  void exchange_capture_mode(int& mode) const override {
+    static_assert(kRelaxed == cudaStreamCaptureModeRelaxed);
+    auto other = static_cast<cudaStreamCaptureMode>(mode);
+    check(cudaThreadExchangeStreamCaptureMode(&other), "cudaThreadExchangeStreamCaptureMode");
+    mode = other;
+  }
 };
 
 }  // namespace
 
-std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind) {
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms) {
   static const CudaStreamCalls calls;
-  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls);
+  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls, launches_on(device), sms);
   return std::make_unique<HostOrder>();
 }
 

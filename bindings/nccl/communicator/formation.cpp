@@ -109,17 +109,30 @@ void Communicator::join_real(bootstrap::WorldMember& meeting, const std::string&
   std::copy_n(bytes.begin(), std::min(bytes.size(), sizeof(id.internal)), reinterpret_cast<std::byte*>(id.internal));
   const int device = world_options().device;
   const world::CurrentDevice current(world::devices_of(std::nullopt), device);
-  const ncclComm_t made = make_real(ranks_, id, rank_, settings_);
+  ncclComm_t made = nullptr;
+  try {
+    made = make_real(ranks_, id, rank_, settings_);
+  } catch (const Failed& error) {
+    throw Failed(error.result(), fmt::format("{}; {}", why, error.what()));
+  }
   warn(carried_by(fmt::format("{}, because Tandem cannot serve it: {}", open_real_library(), why)));
   const std::lock_guard lock(mutex_);
-  real_ = made;
+  real_ = made;  // which ends with this communicator
   device_ = device;
+  if (phase_ == Phase::kAborted) throw Failed(ncclInternalError, "the communicator was aborted while it was made");
   phase_ = Phase::kReady;
 }
 
 /// Returns the line that says, once for each communicator, which library carries it.
 std::string Communicator::carried_by(const std::string& carrier) {
   return fmt::format("communicator {:016x}: rank {} of {} is carried by {}", hash(), rank_, ranks_, carrier);
+}
+
+std::unique_ptr<c::CWorld> Communicator::opened(std::unique_ptr<WorldProcess> process) const {
+  c::Controls controls;
+  controls.max_blocks = std::min(settings_.max_blocks, process->world().machine().gpu.sm_count);
+  constexpr bool any_memory = false;  // windows are used in place
+  return std::make_unique<c::CWorld>(std::move(process), staging_bytes(), any_memory, controls);
 }
 
 /// A world of null is that of one rank, whose calls are copies.
@@ -129,13 +142,10 @@ void Communicator::start(std::unique_ptr<WorldProcess> process, const bootstrap:
     device_ = std::max(world_options().device, 0);
     world::devices_of(std::nullopt).start(*device_);
   } else {
-    c::Controls controls;
     rank_ = process->pe();
     ranks_ = process->pes();
-    controls.max_blocks = std::min(settings_.max_blocks, process->world().machine().gpu.sm_count);
     device_ = process->device();
-    constexpr bool any_memory = false;  // windows are used in place
-    made = std::make_unique<c::CWorld>(std::move(process), staging_bytes(), any_memory, controls);
+    made = opened(std::move(process));
   }
   consumed_signals_.resize(static_cast<std::size_t>(ranks_) * kSignals);
   own_signals_.resize(kSignals);

@@ -64,7 +64,7 @@ double predicted_us(const Work& work, const Machine& machine, int rank, int rank
   simulation.run([&](World& world) {
     Stream stream = world.make_stream("simulated");
     const double begin = world.time_us();
-    for (const CollectiveCall& call : work.collectives) run_collective(world, stream, call.call);
+    for (const c::Call& call : work.collectives) run_collective(world, stream, call);
     if (!work.messages.empty()) run_messages(world, stream, work.messages, rank);
     us = std::max(us, world.time_us() - begin);
   });

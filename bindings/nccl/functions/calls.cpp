@@ -10,7 +10,6 @@
 #include "bindings/nccl/functions/of_calls.h"
 #include "bindings/nccl/group.h"
 #include "bindings/nccl/handles.h"
-#include "world/device/devices.h"
 
 namespace {
 
@@ -21,31 +20,31 @@ using tandem::ReduceOp;
 using tandem::Size;
 using tandem::nccl::call_of;
 using tandem::nccl::checked_count;
-using tandem::nccl::CollectiveCall;
 using tandem::nccl::Communicator;
 using tandem::nccl::communicator_of;
-using tandem::nccl::Failed;
 using tandem::nccl::given;
 using tandem::nccl::guarded;
 using tandem::nccl::type_of;
 
 using Shared = std::shared_ptr<Communicator>;
 
-/// Sets the operation of a call, and the scalar of one that the program made.
-void set_operation(CollectiveCall& call, ncclRedOp_t op, Communicator& communicator) {
+/// Sets the operation of a call, and the factor of one that the program made.
+void set_operation(tandem::c::Call& call, ncclRedOp_t op, Communicator& communicator) {
   constexpr std::array<ReduceOp, ncclNumOps> kOps{ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin,
                                                   ReduceOp::kAvg};
   if (op >= 0 && op < ncclNumOps) {
-    call.call.what.op = kOps[static_cast<std::size_t>(op)];
+    call.what.op = kOps[static_cast<std::size_t>(op)];
     return;
   }
-  call.scalar = communicator.scalar(op);
-  if (!call.scalar)
+  const auto scalar = communicator.scalar(op);
+  if (!scalar)
     throw InvalidArgument(fmt::format("op: {} given, allowed are 0 to {} and operations made for this communicator",
                                       static_cast<int>(op), ncclNumOps - 1));
-  if (call.scalar->type != call.call.what.type)
+  if (scalar->type != call.what.type)
     throw InvalidArgument(fmt::format("datatype: {} given, allowed is {}, for which the operation was made",
-                                      name(call.call.what.type), name(call.scalar->type)));
+                                      name(call.what.type), name(scalar->type)));
+  call.what.op = ReduceOp::kPremulSum;
+  call.scale = scalar->scale;
 }
 
 /// Gives a rank without input or output the other buffer, which the call does not touch there.
@@ -65,13 +64,13 @@ void check_buffers(const tandem::c::Call& call) {
 ncclResult_t collective(Collective what, const void* in, void* out, std::size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   return call_of(comm, [&](const Shared& communicator) {
-    CollectiveCall call{{{what, type_of(type), ReduceOp::kSum, root}, in, out, checked_count(count), stream}, {}};
+    tandem::c::Call call{{what, type_of(type), ReduceOp::kSum, root}, in, out, checked_count(count), stream};
     if (root < 0 || root >= communicator->ranks())
       throw InvalidArgument(fmt::format("root: {} given, allowed are 0 to {}", root, communicator->ranks() - 1));
     set_operation(call, op, *communicator);
     if (count == 0) return ncclSuccess;
-    set_unused(call.call, communicator->rank());
-    check_buffers(call.call);
+    set_unused(call, communicator->rank());
+    check_buffers(call);
     return tandem::nccl::add_collective(communicator, call);
   });
 }
@@ -197,16 +196,14 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTy
   TANDEM_NCCL_FORWARD(RedOpCreatePreMulSum, comm, ncclInvalidUsage, op, scalar, type, where, *real);
   return call_of(comm, [&](const Shared& communicator) {
     given(op, "op") = ncclMaxRedOp;  // which every call refuses
-    tandem::nccl::Scalar made{type_of(type), {}, nullptr};
+    tandem::nccl::Scalar made{type_of(type)};
     given(static_cast<char*>(scalar), "scalar");
     if (where != ncclScalarDevice && where != ncclScalarHostImmediate)
       throw InvalidArgument(fmt::format("residence: {} given, allowed are 0 and 1", static_cast<int>(where)));
-    if (tandem::world::devices_of(std::nullopt).kind() != tandem::DeviceKind::kHost)
-      throw Failed(ncclInvalidUsage, "ncclRedOpCreatePreMulSum: Tandem has it on CPUs alone");
     if (where == ncclScalarDevice)
-      made.place = scalar;
+      made.scale.at = scalar;
     else
-      std::memcpy(made.value.data(), scalar, static_cast<std::size_t>(size_of(made.type)));
+      std::memcpy(made.scale.value.data(), scalar, static_cast<std::size_t>(size_of(made.type)));
     *op = static_cast<ncclRedOp_t>(communicator->add_scalar(made));
     return ncclSuccess;
   });

@@ -128,11 +128,14 @@ template <class Function, class End>
 ncclResult_t ended(ncclComm_t comm, const char* name, const void* caller, const End& end) {
   return guarded([&] {
     if (comm == nullptr) return ncclSuccess;
-    const auto real = tandem::nccl::theirs(comm, caller);
-    const auto end_real = [&] { return tandem::nccl::forwarded<Function>(name, ncclInvalidUsage, *real); };
-    if (real && tandem::nccl::find_communicator(comm) == nullptr) return end_real();
+    const auto end_real = [&](ncclComm_t real) {
+      return tandem::nccl::forwarded<Function>(name, ncclInvalidUsage, real);
+    };
+    const auto foreign = tandem::nccl::theirs(comm, caller);
+    if (foreign && tandem::nccl::find_communicator(comm) == nullptr) return end_real(*foreign);
     const Shared whole = remove_handle(comm);
-    const ncclResult_t result = real ? end_real() : ncclSuccess;
+    const auto real = whole->take_real();
+    const ncclResult_t result = real ? end_real(*real) : ncclSuccess;
     if (!real) end(*whole);
     close_later(whole);
     return result;

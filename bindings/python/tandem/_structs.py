@@ -45,6 +45,13 @@ class Problem(ctypes.Structure):
         ("activation", _int),
         ("a_scale_per_row", _int),
         ("b_scale_per_column", _int),
+        ("norm", _int),
+        ("epsilon", _double),
+        ("residual", _int),
+        ("norm_bias", _int),
+        ("sum", _int),
+        ("quantisation", _int),
+        ("scale", _double),
     ]
 
 
@@ -61,6 +68,11 @@ class Run(ctypes.Structure):
         ("b_scale", ctypes.POINTER(_address)),
         ("c_scale", ctypes.POINTER(_address)),
         ("gathered", _address),
+        ("residual", _address),
+        ("norm_weight", _address),
+        ("norm_bias", _address),
+        ("sum", _address),
+        ("scales", _address),
     ]
 
 

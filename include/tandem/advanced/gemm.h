@@ -1,7 +1,7 @@
 #pragma once
 /// The contract of the fused GEMM, the one kernel that each backend provides itself.
 ///
-///   C (m x n) = activation(A (m x k, row-major) * B + bias), for fp8 with scales
+///   C (m x n) = activation(A (m x k, row-major) * B + bias), for fp8 with scales; gated activations halve n
 ///
 /// B is row-major, either n x k as the weights of PyTorch's Linear (BLayout::kNxK), or k x n.
 ///
@@ -11,6 +11,9 @@
 ///
 /// Everything here is plain data, so the same description reaches a GPU kernel and the simulator.
 
+#include <cstring>
+
+#include "tandem/advanced/gemm_groups.h"
 #include "tandem/numeric.h"
 #include "tandem/signal.h"
 
@@ -70,7 +73,35 @@ enum class Activation {
   kRelu,  ///< max(x, 0)
   kGelu,  ///< x * (1 + erf(x / sqrt(2))) / 2
   kSilu,  ///< x / (1 + exp(-x))
+  // Gated activations: B has gates and ups, and C one column for each pair of them (interleave_gates).
+  kSwiGlu,  ///< silu(gate) * up
+  kGeGlu,   ///< gelu(gate) * up
 };
+
+/// Neighbouring gates in B, which their ups follow. Threads of Hopper's tensor cores hold columns c and c + 8 of a
+/// product, so a gated activation exchanges nothing between threads.
+inline constexpr Size kGateGroup = 8;
+
+/// Lays out the weights of a gated activation: gates 0 to 7, ups 0 to 7, gates 8 to 15, and so on. `gates` and `ups`
+/// have `count` elements of `bytes` each, a multiple of 8, and `to` has twice as many. For BLayout::kNxK an element is
+/// a row of B, and for kKxN one call lays out one row. With several PEs, each does so with its own gates and ups.
+inline void interleave_gates(const void* gates, const void* ups, Size count, Size bytes, void* to) {
+  const auto group = static_cast<std::size_t>(kGateGroup * bytes);
+  const auto* gate = static_cast<const std::byte*>(gates);
+  const auto* up = static_cast<const std::byte*>(ups);
+  auto* next = static_cast<std::byte*>(to);
+  for (Size i = 0; i < count / kGateGroup; ++i, gate += group, up += group, next += 2 * group) {
+    std::memcpy(next, gate, group);
+    std::memcpy(next + group, up, group);
+  }
+}
+
+/// Returns whether the activation takes pairs of columns.
+TANDEM_DEVICE constexpr bool is_gated(Activation activation) {
+  return activation == Activation::kSwiGlu || activation == Activation::kGeGlu;
+}
+/// Returns the columns of C behind a product of `n` columns.
+TANDEM_DEVICE constexpr Size columns_after(Activation activation, Size n) { return is_gated(activation) ? n / 2 : n; }
 
 /// Scales of fp8 values, f32 in the GPU's memory; null means 1. They are applied to the f32 sum:
 /// C[i][j] = activation(a[i] * b[j] * sum + bias[j]) * c.
@@ -122,6 +153,19 @@ struct GemmSum {
   Signals arrived = {};      ///< SkinnyExchange::words; for the simulator, whose data carries no flag
 };
 
+/// Residual and RMS norm of the rows of a GemmSum, in the same kernel: `sum` is C plus the residual, rounded, and C
+/// becomes sum / sqrt(mean(sum^2) + epsilon) * weight + bias. The blocks exchange the squares of their columns, so all
+/// of them run at the same time (skinny_norms in src/gemm/contract/skinny.h).
+struct GemmNorm {
+  const void* weight = nullptr;    ///< n values of `out_type`; null: no norm
+  const void* bias = nullptr;      ///< n values of `out_type`, or null
+  const void* residual = nullptr;  ///< m x n of `out_type`, or null
+  void* sum = nullptr;             ///< m x n of `out_type`, or null
+  float epsilon = 0;               ///< added to the mean of squares
+  float* squares = nullptr;        ///< SkinnySquares::count, zero before the first call
+  Signal* arrived = nullptr;       ///< one for each tile of columns; for the simulator, whose data carries no flag
+};
+
 /// Workspace of stream-K: blocks leave partial sums of a tile here for the block that finishes the tile. One GEMM at a
 /// time uses it. `sms` below is Gemm::sms, or all SMs of the GPU.
 struct GemmWorkspace {
@@ -170,7 +214,7 @@ struct Gemm {
   GemmGate gate;                           ///< the wait before rows of A are read
   GemmNotify notify;                       ///< the signal after a tile is stored
 
-  void* c = nullptr;  ///< m x n
+  void* c = nullptr;  ///< m x columns_after(activation, n)
   /// If set, the tiles of each owner's rows (own rows too) are stored to its collector, into block
   /// block_at_collector(owner) of its copy of this buffer. The buffer has `shards` blocks of shard_rows x n.
   Symm<std::byte> c_at_collector;
@@ -181,10 +225,12 @@ struct Gemm {
   /// If set, `c` holds the own shard's rows only, and tiles of other owners travel around the ring. `notify` must be
   /// local and concerns the own rows; `c_at_collector` is unused. One node only.
   GemmRing ring;
-  GemmSum sum;  ///< if `calls` is set, C is the sum over all PEs
+  GemmSum sum;    ///< if `calls` is set, C is the sum over all PEs
+  GemmNorm norm;  ///< if `weight` is set, residual and norm follow that sum
   /// If set, a GPU kernel for 16-bit types may split the depth of the last wave's tiles over idle blocks (stream-K,
   /// src/gemm/contract/shared_depth.h). The order of additions then depends on the problem and the number of SMs only.
   GemmWorkspace workspace;
+  GemmGroups groups;  ///< if `count` is set, many products whose rows are known on the device only
 
   /// Returns whether the ring delivers a sum for `owner`'s rows.
   TANDEM_DEVICE bool ring_adds_to(int owner) const {

@@ -7,8 +7,11 @@ namespace tandem {
 
 /// A tile of C: rows and columns in elements.
 struct GemmTile {
-  Range rows;  ///< rows of C
-  Range cols;  ///< columns of C
+  Range rows;     ///< rows of C
+  Range cols;     ///< columns of C
+  int group = 0;  ///< number of its B
+  int chunk = 0;  ///< with groups: its chunk of columns
+  int word = 0;   ///< with groups: the first of the gate's words for which it waits
 };
 
 /// Enumerates the tiles of a GEMM: row panels in an order of the shards, and columns within a group of panels.
@@ -91,7 +94,7 @@ class TileSequence {
     const Size panels = min(group, panels_of(number) - first);
     const Size row = rows.begin + (first + i % panels) * tile_m_;
     const Size col = i / panels * tile_n_;
-    return {{row, min(row + tile_m_, rows.end)}, {col, min(col + tile_n_, n_)}};
+    return {{row, min(row + tile_m_, rows.end)}, {col, min(col + tile_n_, n_)}, 0, 0, 0};
   }
 
   /// Returns the owner of the `step`-th shard in the order, 0 <= step < shards.

@@ -48,13 +48,18 @@ Host::Host(const Key& secret, const std::string& address, HandOff hand_off)
   service_.start([this] { run(); });
 }
 
-Host::Host(const IdContents& contents, Fd listener, std::function<void(Fd)> give_back)
+Host::Host(const IdContents& contents, Fd& listener, std::function<void(Fd)> give_back)
     : contents_(contents),
       give_back_(std::move(give_back)),
-      tcp_(std::move(listener)),
       local_(listen_local_for(contents_)),
       coordinator_(slow_wait_s()) {
-  service_.start([this] { run(); });
+  tcp_ = std::move(listener);
+  try {
+    service_.start([this] { run(); });
+  } catch (...) {
+    listener = std::move(tcp_);
+    throw;
+  }
 }
 
 void Host::run() {

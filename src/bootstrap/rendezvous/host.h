@@ -23,8 +23,9 @@ class Host {
   /// Listens on a port that the system chooses, and on a local socket for this user's processes on this host. If
   /// `hand_off` has a listener, it also hands out the id. Throws InvalidArgument for an address of another host.
   Host(const Key& secret, const std::string& address, HandOff hand_off = {});
-  /// Uses a listener at the port of `contents`, and passes it to `give_back` once it needs it no more.
-  Host(const IdContents& contents, Fd listener, std::function<void(Fd)> give_back);
+  /// Takes a listener at the port of `contents`, and passes it to `give_back` once it needs it no more. A constructor
+  /// that throws leaves the listener to the caller.
+  Host(const IdContents& contents, Fd& listener, std::function<void(Fd)> give_back);
   /// Waits a short time for members that are still connected.
   ~Host() { service_.stop(); }
   Host(const Host&) = delete;

@@ -19,21 +19,19 @@ JobPort::JobPort(const std::string& address, std::uint16_t port, const Key& secr
 }
 
 std::unique_ptr<Host> JobPort::next(const Deadline& deadline) {
-  Fd listener;
-  {
-    std::unique_lock lock(kept_->mutex);
-    if (!kept_->changed.wait_until(lock, deadline.at(), [&] { return static_cast<bool>(kept_->listener); }))
-      throw Timeout(fmt::format("rendezvous at {} port {}: the job's world before has not come together",
-                                contents_.address, contents_.port));
-    listener = std::move(kept_->listener);
-  }
+  std::unique_lock lock(kept_->mutex);
+  if (!kept_->changed.wait_until(lock, deadline.at(), [&] { return static_cast<bool>(kept_->listener); }))
+    throw Timeout(fmt::format("rendezvous at {} port {}: the job's world before has not come together",
+                              contents_.address, contents_.port));
   IdContents contents = contents_;
-  contents.secret = secret_of_world(contents_.secret, worlds_++);
-  return std::make_unique<Host>(contents, std::move(listener), [kept = kept_](Fd back) {
-    const std::lock_guard lock(kept->mutex);
+  contents.secret = secret_of_world(contents_.secret, worlds_);
+  auto host = std::make_unique<Host>(contents, kept_->listener, [kept = kept_](Fd back) {
+    const std::lock_guard back_lock(kept->mutex);
     kept->listener = std::move(back);
     kept->changed.notify_one();
   });
+  ++worlds_;
+  return host;
 }
 
 }  // namespace tandem::bootstrap

@@ -1,5 +1,6 @@
 #include "collectives/all_to_all/ll.h"
 #include "collectives/all_to_all/push.h"
+#include "collectives/all_to_all/two_level.h"
 #include "collectives/plan/copy_engine_plan.h"
 #include "collectives/plan/plan.h"
 
@@ -18,6 +19,8 @@ std::span<const Algorithm> all_to_all_algorithms() {
        make_byte_plan<kSelf, AllToAllPush>},
       {{kSelf, "copy_engine", "copy engines write to all peers; no SM moves data", true, true, kOutput},
        make_copy_engine_push<kSelf, CopyPattern::kAllToAll>},
+      {{kSelf, "two_level", "within the node, then one message along the rail to each node", false, false, kOutput},
+       make_byte_plan<kSelf, AllToAllTwoLevel>},
       {{kSelf, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
        make_byte_plan<kSelf, AllToAllLL>},
       {{kSelf, "ll128", "lines of packets: middle sizes", true, false, kNeither}, make_byte_plan<kSelf, AllToAllLL128>},

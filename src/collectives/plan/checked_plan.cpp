@@ -45,6 +45,20 @@ class CheckedPlan final : public CollectivePlan {
   }
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
+    compare(stream, in, out, count, [&] { plan_->run(stream, in, out, count); });
+  }
+  void run_scaled(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count,
+                  const RunScale& scale) override {
+    compare(stream, in, out, count, [&] { plan_->run_scaled(stream, in, out, count, scale); });
+  }
+
+  const std::string& algorithm() const override { return plan_->algorithm(); }
+  int blocks() const override { return plan_->blocks(); }
+
+ private:
+  /// Enqueues `run` once the call is compared with those of the others.
+  template <class Run>
+  void compare(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count, const Run& run) {
     check_call(comparison_.what, in, out, count, max_count_);
     check_handle("in", in, count, local_in_);
     check_handle("out", out, count, local_out_);
@@ -59,7 +73,7 @@ class CheckedPlan final : public CollectivePlan {
         agreement.count = count;
         stream.compare_call(agreement, team_);
       }
-      plan_->run(stream, in, out, count);
+      run();
     };
     if (log_ != nullptr)
       log_->note(number_, count, enqueue);
@@ -67,10 +81,6 @@ class CheckedPlan final : public CollectivePlan {
       enqueue();
   }
 
-  const std::string& algorithm() const override { return plan_->algorithm(); }
-  int blocks() const override { return plan_->blocks(); }
-
- private:
   /// A handle made for a team (Symm::of) would be mistaken for the world's.
   void check_handle(const char* what, Symm<const std::byte> handle, Size count, bool may_be_local) const {
     if (count == 0) return;

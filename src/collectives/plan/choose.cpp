@@ -64,6 +64,9 @@ void check(Collective collective, const CollectiveOptions& options, const Machin
   if (reduces(collective) && (options.op < ReduceOp::kSum || options.op > ReduceOp::kPremulSum))
     throw InvalidArgument(
         fmt::format("op: {} given to {}, allowed are the values of ReduceOp", static_cast<int>(options.op), what));
+  if (options.scale_of_run && (!reduces(collective) || options.op != ReduceOp::kPremulSum))
+    throw InvalidArgument(fmt::format("scale_of_run: true given to {} {}, allowed with premul_sum", what,
+                                      reduces(collective) ? name(options.op) : "without an op"));
   if (options.threads < 32 || options.threads > 1024 || options.threads % 32 != 0)
     throw InvalidArgument(
         fmt::format("threads: {} given to {}, allowed are multiples of 32 from 32 to 1024", options.threads, what));

@@ -52,6 +52,10 @@ void check_call(const std::string& collective_and_algorithm, Symm<const std::byt
 
 }  // namespace kernels
 
+void CollectivePlan::run_scaled(Stream&, Symm<const std::byte>, Symm<std::byte>, Size, const RunScale&) {
+  throw InvalidArgument("scale: one of a run given, allowed is a plan of premul_sum with scale_of_run");
+}
+
 std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collective, const CollectiveOptions& options) {
   return make_collective(world, collective, options, world.team());
 }

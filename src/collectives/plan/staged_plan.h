@@ -1,6 +1,7 @@
 #pragma once
 /// Plans whose buffers peers cannot access. Buffers that the algorithm's peers access are copied from or to symmetric
-/// staging in stream order. Other buffers are used in place.
+/// staging in stream order. Other buffers are used in place. A call that the staging does not hold runs in chunks. The
+/// copies of a chunk run beside the kernels of its neighbours.
 
 #include <memory>
 
@@ -16,7 +17,8 @@ struct Staged {
   bool any() const { return in || out; }
 };
 
-/// Returns the buffers that the options declare local and that peers would access.
+/// Returns the buffers that the options declare local and that peers would access. An input that a run multiplies is
+/// always copied.
 Staged staged_buffers(const AlgorithmInfo& info, const CollectiveOptions& options, const Team& team);
 
 /// Returns the approximate time of the copies of the largest call.

@@ -196,18 +196,33 @@ void NormExample::check_out(NormErrors& errors, const Row& expected, Size row, c
   }
 }
 
+void NormExample::check_sum(NormErrors& errors, const Row& expected, Size row, const std::byte* sum) const {
+  for (Size i = 0; i < options_.hidden; ++i) {
+    const float got = element(sum, row * options_.hidden + i);
+    const float x = expected.sum[static_cast<std::size_t>(i)];
+    count(errors, got == x, "sum", row, i, got, x);
+  }
+}
+
 NormErrors NormExample::errors(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const {
   const Range own = held(pe);
   NormErrors errors;
   for (Size r = 0; r < rows_; ++r) {
     const Row expected = row(r);
-    if (options_.sum && r >= own.begin && r < own.end)
-      for (Size i = 0; i < options_.hidden; ++i) {
-        const float got = element(sum, (r - own.begin) * options_.hidden + i);
-        const float x = expected.sum[static_cast<std::size_t>(i)];
-        count(errors, got == x, "sum", r, i, got, x);
-      }
+    if (options_.sum && r >= own.begin && r < own.end) check_sum(errors, expected, r - own.begin, sum);
     check_out(errors, expected, r, out, scales);
+  }
+  return errors;
+}
+
+NormErrors NormExample::errors_of_own(int pe, const std::byte* out, const std::byte* sum,
+                                      const std::byte* scales) const {
+  const Range own = split(rows_, pes_)[pe];
+  NormErrors errors;
+  for (Size r = own.begin; r < own.end; ++r) {
+    const Row expected = row(r);
+    if (options_.sum) check_sum(errors, expected, r - own.begin, sum);
+    check_out(errors, expected, r - own.begin, out, scales);
   }
   return errors;
 }

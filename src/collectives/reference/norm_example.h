@@ -37,6 +37,8 @@ class NormExample {
   Size scales_bytes() const;
   /// Compares the results of PE `pe`. An output that the options do not ask for may be null.
   NormErrors errors(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const;
+  /// Does the same for outputs that hold only the PE's part of the rows.
+  NormErrors errors_of_own(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const;
 
  private:
   struct Row {
@@ -51,6 +53,8 @@ class NormExample {
   float scale_of(const std::byte* scales, Size row, Size column, float expected) const;
   /// Returns whether the value is the expected one, or with fractions near it.
   bool is(float got, float expected, float relative, float absolute) const;
+  /// Compares row `row` of each output.
+  void check_sum(NormErrors& errors, const Row& expected, Size row, const std::byte* sum) const;
   void check_out(NormErrors& errors, const Row& expected, Size row, const std::byte* out,
                  const std::byte* scales) const;
   float rounded(float value) const;

@@ -124,6 +124,8 @@ void SendRecvGroup::run(Stream& stream, const std::vector<Send>& sends, const st
   stream.launch<Kernel>(state_->grid, args, team);
 }
 
+int SendRecvGroup::blocks() const { return state_->grid.blocks; }
+
 void SendRecvGroup::check(Stream& stream) {
   using kernels::Mismatch;
   stream.synchronize();

@@ -7,6 +7,7 @@
 #include "cuda/device/register.h"
 #include "cuda/driver/error.h"
 #include "gemm/contract/epilogue.h"
+#include "gemm/contract/groups.h"
 #include "gemm/contract/tile_table.h"
 #include "tandem/error.h"
 
@@ -41,6 +42,12 @@ void require_hopper() {
         fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
 }
 
+void check_grouped(const Gemm& gemm) {
+  require_aligned(gemm.groups.panels, "groups.panels");
+  require(gemm.groups.column_chunks <= kMostTableChunks, "groups.column_chunks", gemm.groups.column_chunks,
+          fmt::format("up to {} on GPUs", kMostTableChunks));
+}
+
 }  // namespace
 
 void check_hooked_gemm(const Gemm& gemm) {
@@ -54,8 +61,8 @@ void check_gemm(const Gemm& gemm, int sm_count) {
     return fmt::format("multiples of {} (TMA's rows begin at {} bytes)", unit, kTmaBytes);
   };
   const Size k_unit = kTmaBytes / size_of(gemm.type);
-  const Size n_unit = gemm.b_layout == BLayout::kKxN ? max(k_unit, kTmaBytes / size_of(gemm.out_type))
-                                                     : kTmaBytes / size_of(gemm.out_type);
+  const Size of_c = kTmaBytes / size_of(gemm.out_type) * (is_gated(gemm.activation) ? 2 : 1);
+  const Size n_unit = gemm.b_layout == BLayout::kKxN ? max(k_unit, of_c) : of_c;
   require(gemm.m >= 0, "m", gemm.m, "0 or more");
   require(gemm.n >= 0 && gemm.n % n_unit == 0, "n", gemm.n, multiple(n_unit));
   require(gemm.k >= 1 && gemm.k % k_unit == 0, "k", gemm.k, multiple(k_unit));
@@ -81,6 +88,8 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   require(gemm.ring.received == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   check_epilogue(gemm);
+  check_groups(gemm);
+  if (gemm.groups.count > 0) return check_grouped(gemm);
   if (gemm.order != TileOrder::kRowMajor) {
     require(gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
     require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
@@ -101,7 +110,7 @@ bool has_own_kernel(const Gemm& gemm) { return compute_capability() == kHopper &
 
 void register_gemms() {
   if (compute_capability() != kHopper) return;
-  static std::array<detail::DeviceKernel, 16> kernels;
+  static std::array<detail::DeviceKernel, 20> kernels;
   std::size_t count = 0;
   for (const GemmKernel* kernel : gemm_kernels()) {
     kernels.at(count).load = kernel->load;

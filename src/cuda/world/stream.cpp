@@ -7,6 +7,7 @@
 #include "cuda/device/signal_kernels.h"
 #include "cuda/driver/device_guard.h"
 #include "cuda/driver/error.h"
+#include "gemm/contract/groups.h"
 
 namespace tandem::cuda {
 
@@ -57,9 +58,7 @@ void CudaStream::gemm(const Gemm& gemm, const Context& context) {
   const auto start = decode != nullptr ? decode->launch : find_gemm_kernel(gemm).launch;
   if (gemm.m == 0 || gemm.n == 0) return;
   GemmLaunch launch{&gemm, &context, gemm.sms > 0 ? gemm.sms : sms, use_.early_launch, stream_, {}};
-  if (profiler != nullptr)
-    launch.record =
-        profiler->note_kernel(named(), fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k), context.team, launch.sms);
+  if (profiler != nullptr) launch.record = profiler->note_kernel(named(), gemm_name(gemm), context.team, launch.sms);
   start(launch);
 }
 

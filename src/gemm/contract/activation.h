@@ -14,6 +14,8 @@ TANDEM_DEVICE inline float silu(float x) { return x / (1 + expf(-x)); }
 TANDEM_DEVICE inline float activate(Activation activation, float x) {
   switch (activation) {
     case Activation::kNone:
+    case Activation::kSwiGlu:  // of pairs: see gated()
+    case Activation::kGeGlu:
       break;
     case Activation::kRelu:
       return relu(x);
@@ -25,11 +27,22 @@ TANDEM_DEVICE inline float activate(Activation activation, float x) {
   return x;
 }
 
+/// Returns a gated activation of a pair of sums.
+TANDEM_DEVICE inline float gated(Activation activation, float gate, float up) {
+  return (activation == Activation::kGeGlu ? gelu(gate) : silu(gate)) * up;
+}
+/// Returns the column of B with the gate of a column of C. That of its up is kGateGroup columns later.
+TANDEM_DEVICE constexpr Size column_of_gate(Size column) {
+  return column / kGateGroup * (2 * kGateGroup) + column % kGateGroup;
+}
+
 /// Activates every element of a fragment of f32 sums.
 template <class Sums>
 TANDEM_DEVICE Sums activated(Activation activation, Sums sums) {
   switch (activation) {
     case Activation::kNone:
+    case Activation::kSwiGlu:
+    case Activation::kGeGlu:
       break;
     case Activation::kRelu:
       return sums.map([](float x) { return relu(x); });

@@ -1,5 +1,7 @@
 #include "gemm/contract/epilogue.h"
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "tandem/error.h"
@@ -7,17 +9,37 @@
 namespace tandem {
 
 void check_epilogue(const Gemm& gemm) {
-  if (gemm.activation < Activation::kNone || gemm.activation > Activation::kSilu)
+  if (gemm.activation < Activation::kNone || gemm.activation > Activation::kGeGlu)
     throw InvalidArgument("gemm: activation is not one of the enumeration's");
   const bool added_elsewhere = gemm.c_at_collector || gemm.c_at_all;
   if (added_elsewhere && gemm.activation != Activation::kNone)
     throw InvalidArgument("gemm: activation is set, allowed: none where tiles are partial sums");
+  constexpr Size kPairs = 2 * kGateGroup;
+  if (is_gated(gemm.activation) && (gemm.ring.received != nullptr || gemm.sum.calls != nullptr))
+    throw InvalidArgument("gemm: activation is gated, allowed: one of single columns where tiles are partial sums");
+  if (is_gated(gemm.activation) && (gemm.n % kPairs != 0 || gemm.tile_n % kPairs != 0))
+    throw InvalidArgument(fmt::format("gemm: n is {} and tile_n {}, allowed with a gated activation: multiples of {}",
+                                      gemm.n, gemm.tile_n, kPairs));
   const bool partial = added_elsewhere || gemm.ring.received != nullptr || gemm.sum.calls != nullptr;
+  if (gemm.norm.weight != nullptr && (gemm.sum.calls == nullptr || gemm.activation != Activation::kNone))
+    throw InvalidArgument("gemm: norm is set, allowed: behind a sum without an activation");
   if (partial && gemm.scales.c != nullptr)
     throw InvalidArgument("gemm: scales.c is set, allowed: none where tiles are partial sums");
 }
 
 DType bias_type(const Gemm& gemm) { return size_of(gemm.out_type) == 1 ? DType::kBF16 : gemm.out_type; }
+
+namespace {
+
+/// Replaces the pairs of a row by their activation. No value is overwritten before it is read.
+void gate_pairs(Activation activation, const float* sums, Size columns, float of_c, float* to) {
+  for (Size col = 0; col < columns; ++col) {
+    const Size gate = column_of_gate(col);
+    to[col] = gated(activation, sums[gate], sums[gate + kGateGroup]) * of_c;
+  }
+}
+
+}  // namespace
 
 void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums) {
   const GemmScales& scales = gemm.scales;
@@ -36,8 +58,11 @@ void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums) {
     for (Size col = 0; col < columns; ++col) {
       const float of_b = scales.b != nullptr ? scales.b[scales.b_per_column ? cols.begin + col : 0] : 1;
       float& sum = sums[row * columns + col];
-      sum = activate(activation, sum * (of_a * of_b) + bias[static_cast<std::size_t>(col)]) * of_c;
+      sum = sum * (of_a * of_b) + bias[static_cast<std::size_t>(col)];
+      if (!is_gated(activation)) sum = activate(activation, sum) * of_c;
     }
+    if (is_gated(activation))
+      gate_pairs(activation, sums + row * columns, columns / 2, of_c, sums + row * (columns / 2));
   }
 }
 

@@ -12,8 +12,9 @@ void check_epilogue(const Gemm& gemm);
 /// Returns the type of the bias's values.
 DType bias_type(const Gemm& gemm);
 
-/// Scales `sums` (rows.size() x cols.size(), row-major) of these rows and columns of C, and adds the bias. It applies
-/// the activation except in a ring, whose sums are not complete yet.
+/// Scales `sums` (rows.size() x cols.size(), row-major) of these rows and columns of the product, and adds the bias. It
+/// applies the activation except in a ring, whose sums are not complete yet. A gated activation leaves half as many
+/// columns, without gaps.
 void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums);
 
 }  // namespace tandem

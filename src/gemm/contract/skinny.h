@@ -56,6 +56,30 @@ struct SkinnyExchange {
   TANDEM_DEVICE Size begin(int tile) const { return static_cast<Size>(tile) * kCalls * pes * kTileBytes; }
 };
 
+/// The memory in which the blocks of a GEMM with GemmNorm exchange the squares of their columns, for two alternating
+/// calls: [row][tile of columns] each. The sign bit marks a sum of squares that has arrived.
+struct SkinnySquares {
+  static constexpr int kCalls = 2;
+
+  int columns = 0;  ///< in tiles
+  int stride = 0;   ///< from one row to the next: whole 16-byte vectors
+
+  TANDEM_DEVICE explicit SkinnySquares(int n)
+      : columns(static_cast<int>(ceil_div(n, kSkinnyColumns))), stride(static_cast<int>(round_up(columns, 4))) {}
+  /// Number of floats.
+  TANDEM_DEVICE Size count() const { return Size{kCalls} * kSkinnyBlock * stride; }
+  TANDEM_DEVICE Size place(Epoch call, int row, int column) const {
+    return (static_cast<Size>(call % kCalls) * kSkinnyBlock + row) * stride + column;
+  }
+};
+
+/// Returns whether the kernels that add so many rows may norm them, too. Blocks of a cluster start together, and each
+/// of them has one tile.
+TANDEM_DEVICE inline bool skinny_norms(Size rows, Size n, int sms) {
+  constexpr Size kCluster = 2;
+  return rows <= kSkinnyBlock && ceil_div(n, kSkinnyColumns * kCluster) * kCluster <= sms;
+}
+
 /// Returns whether a kernel adds so many rows. Between the two largest kernels, a cuBLASLt product with an all-reduce
 /// takes less time than the larger kernel.
 TANDEM_DEVICE inline bool skinny_adds_up(Size rows) {
@@ -90,8 +114,10 @@ inline bool skinny_suits(const Gemm& gemm, int sms) {
   const GemmScales& scales = gemm.scales;
   const bool scaled = scales.a != nullptr || scales.b != nullptr || scales.c != nullptr;
   const bool plain = gemm.order == TileOrder::kRowMajor && gemm.own_a == nullptr && gemm.sms == 0 &&
-                     gemm.b_layout == BLayout::kNxK && !scaled && size_of(gemm.out_type) == 2;
-  return plain && skinny_fills(gemm.m, gemm.n, sms) && skinny_adds_up(gemm.m) &&
+                     gemm.groups.count == 0 && gemm.b_layout == BLayout::kNxK && !scaled &&
+                     !is_gated(gemm.activation) && size_of(gemm.out_type) == 2;
+  const bool norms = gemm.norm.weight == nullptr || skinny_norms(gemm.m, gemm.n, sms);
+  return plain && norms && skinny_fills(gemm.m, gemm.n, sms) && skinny_adds_up(gemm.m) &&
          (gemm.m <= kSkinnyBlock || gemm.k >= kLeastSlicedDepth);
 }
 

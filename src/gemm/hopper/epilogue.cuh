@@ -12,6 +12,8 @@ template <int Count>
 __device__ inline void activate(Activation activation, float (&values)[Count]) {
   switch (activation) {
     case Activation::kNone:
+    case Activation::kSwiGlu:  // of pairs: see gate()
+    case Activation::kGeGlu:
       break;
     case Activation::kRelu:
 #pragma unroll
@@ -26,6 +28,18 @@ __device__ inline void activate(Activation activation, float (&values)[Count]) {
       for (float& value : values) value = __fdividef(value, 1 + __expf(-value));
       break;
   }
+}
+
+/// Applies a gated activation to `Count` sums of one thread: for each 8 columns four sums, gates and ups in turn.
+template <int Count>
+__device__ inline void gate(Activation activation, const float (&sums)[Count], float (&to)[Count / 2]) {
+  constexpr int kOfGroup = 4;
+  static_assert(kGateGroup == 8 && Count % (2 * kOfGroup) == 0);
+#pragma unroll
+  for (int i = 0; i < Count / 2; ++i) to[i] = sums[i / kOfGroup * 2 * kOfGroup + i % kOfGroup];
+  activate(activation == Activation::kGeGlu ? Activation::kGelu : Activation::kSilu, to);
+#pragma unroll
+  for (int i = 0; i < Count / 2; ++i) to[i] *= sums[(i / kOfGroup * 2 + 1) * kOfGroup + i % kOfGroup];
 }
 
 struct Pair {

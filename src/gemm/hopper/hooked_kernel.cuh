@@ -18,6 +18,8 @@ class HookedKernel {
   using TileShape = typename Mainloop::TileShape;
   using Table = typename Store::Table;
   using Walk = TileWalk<Table>;
+  // Blocks of a cluster are numbered along its only edge.
+  using Line = cute::Shape<cute::Int<cute::size(Cluster{})>, cute::_1, cute::_1>;
   static constexpr int kGroups = static_cast<int>(cute::size(TiledMma{})) / kGroup;  // computing warpgroups
   static_assert(kGroups == 1 || kGroups == 2);
 
@@ -47,20 +49,23 @@ class HookedKernel {
       Store::prepare(storage.store);
       storage.records = {0, 0};
     }
-    Pipeline pipeline(storage.pipeline, pipeline_params(group, warp), Cluster{});
+    Pipeline pipeline(storage.pipeline, pipeline_params(group, warp), Line{});
     cute::cluster_arrive();
     cute::cluster_wait();
     const GemmProfiler profiler(params.record, &storage.records);
     const std::uint64_t begin = profiler.now();
     if (group > 0) {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<232>();
+      if constexpr (Table::kOnDevice) cutlass::arch::wait_on_dependent_grids();
       compute(params, storage, pipeline, group - 1, profiler);
     } else {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
       // No memory may be accessed that the previous kernel may still write.
       if (warp == 0) {
-        const WalkedTile first = Walk(params.table).tile();
-        Mainloop::load_ahead(params.mainloop, first.row, steps_of(params, first).first, lane);
+        if constexpr (!Table::kOnDevice) {
+          const WalkedTile first = Walk(params.table).tile();
+          Mainloop::load_ahead(params.mainloop, first.row, steps_of(params, first).first, lane);
+        }
         cutlass::arch::wait_on_dependent_grids();
         load(params, storage, pipeline, lane, profiler);
       } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
@@ -101,7 +106,7 @@ class HookedKernel {
     const auto inputs = mainloop.load_init(cute::make_shape(params.m, params.n, params.k, 1), params.mainloop);
     auto state = cutlass::make_producer_start_state<Pipeline>();
     for (Walk walk(params.table); !walk.is_over(); walk.advance()) {
-      const WalkedTile tile = walk.tile();
+      const auto tile = walk.tile();
       const Steps steps = steps_of(params, tile);
       mainloop.load(params.mainloop, tile, Store::kSlices == 1 ? tile.column : 0, steps, pipeline, state, inputs, lane,
                     cute::block_rank_in_cluster(), storage.mainloop, profiler);
@@ -120,7 +125,7 @@ class HookedKernel {
     Store store(params.store, storage.store, group, thread % kGroup);
     typename Mainloop::PipelineState state;
     for (Walk walk(params.table); !walk.is_over(); walk.advance()) {
-      const WalkedTile tile = walk.tile();
+      const auto tile = walk.tile();
       const int count = steps_of(params, tile).count;
       const std::uint64_t begin = profiler.now();
       if constexpr (Store::kMostPending > 0) store.begin(tile);

@@ -16,8 +16,8 @@
 namespace tandem::cuda {
 
 /// Element is the type of A, B and C; Rows is the largest number of rows of A. Each block of a cluster loads a part of
-/// A's rows for all of them.
-template <class Element, int Rows, int Blocks>
+/// A's rows for all of them. Normed: for GEMMs with GemmNorm.
+template <class Element, int Rows, int Blocks, bool Normed = false>
 class SkinnyGemm {
   static constexpr int kCluster = Blocks;
   static constexpr int kGroups = Rows <= kSkinnyBlock ? 1 : 2;
@@ -30,7 +30,7 @@ class SkinnyGemm {
   using Tile = cute::Shape<cute::Int<kCols>, cute::Int<Rows>, cute::Int<kDepth>>;
   using Cluster = cute::Shape<cute::Int<kCluster>, cute::_1, cute::_1>;
 
-  using Store = TransposedStore<Element, Rows, kGroups, kSlices>;
+  using Store = TransposedStore<Element, Rows, kGroups, kSlices, Normed>;
   using Schedule = std::conditional_t<kGroups == 1, cutlass::gemm::KernelTmaWarpSpecialized,
                                       cutlass::gemm::KernelTmaWarpSpecializedCooperative>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 2048;  // with barriers
@@ -42,7 +42,9 @@ class SkinnyGemm {
   using Kernel = HookedKernel<Mainloop, Store>;
 
  public:
-  static constexpr SkinnyKernel description(DType type) { return {type, Rows, launch, load_gemm_kernel<Kernel>}; }
+  static constexpr SkinnyKernel description(DType type) {
+    return {type, Rows, launch, load_gemm_kernel<Kernel>, Normed};
+  }
 
  private:
   static void launch(const GemmLaunch& launch) {

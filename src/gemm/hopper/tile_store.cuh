@@ -11,6 +11,7 @@
 #include <cutlass/arch/barrier.h>
 
 #include "gemm/hopper/gemm_profiler.cuh"
+#include "gemm/hopper/panel_walk.cuh"
 #include "gemm/hopper/tile_box.cuh"
 #include "gemm/hopper/tile_epilogue.cuh"
 #include "gemm/hopper/tile_store_params.cuh"
@@ -18,21 +19,23 @@
 
 namespace tandem::cuda {
 
-/// Element is the type of C, 16 bits or fp8. Scaled: the sums have scales.
-template <class Element, int TileM, int TileN, bool Scaled>
+/// Element is the type of C, 16 bits or fp8. Scaled: the sums have scales. Gated: C has half of the tile's columns.
+/// Grouped: the tiles are those of a PanelTable.
+template <class Element, int TileM, int TileN, bool Scaled, bool Gated, bool Grouped = false>
 class TileStore {
   static constexpr bool kIsFp8 = sizeof(Element) == 1;
   using Bias = std::conditional_t<kIsFp8, cutlass::bfloat16_t, Element>;
   static constexpr int kGroup = 128;  // threads
   static constexpr int kGroups = 2;
   static constexpr int kRows = TileM / kGroups;
-  static constexpr int kCols = TileN % 64 == 0 ? 64 : 32;  // columns of a box
+  static constexpr int kCols = TileN % 64 == 0 ? 64 : 32;  // columns of the product in a box
+  static constexpr int kKept = Gated ? kCols / 2 : kCols;  // columns of C in a box
   static constexpr int kBoxes = TileN / kCols;
   static constexpr int kSlots = 2;
-  static constexpr int kSlotBytes = kRows * kCols * static_cast<int>(sizeof(Element));
+  static constexpr int kSlotBytes = kRows * kKept * static_cast<int>(sizeof(Element));
   static constexpr int kLead = 8;  // tiles that a warpgroup may be ahead, at least the stages of the mainloop
   static_assert(kRows == 64 && sizeof(Element) <= 2 && TileN % kCols == 0 && kBoxes >= kSlots);
-  using Box = TileBox<Element, kCols>;
+  using Box = TileBox<Element, kKept>;
   static constexpr int kPairs = Box::kPairs;
   // A thread has 232 registers. The next tile's sums take TileN / 2, and addresses and the like about 40.
   static constexpr int kFitting = cute::min(kBoxes, cute::max(0, 192 - TileN / 2) / kPairs);
@@ -45,7 +48,8 @@ class TileStore {
   static constexpr bool kKeepsAddends = kMostPending == kBoxes;
   static constexpr int kSlices = 1;  ///< a block computes the whole depth
   /// If tiles are written late, other blocks may compute a part of the depth.
-  using Table = std::conditional_t<(kMostPending > 0), SharedTileTable, TileTable>;
+  using Table =
+      std::conditional_t<Grouped, PanelTable, std::conditional_t<(kMostPending > 0), SharedTileTable, TileTable>>;
   struct alignas(1024) Storage {
     std::byte slots[kGroups][kSlots][kSlotBytes];
     cutlass::arch::ClusterTransactionBarrier ready[kGroups]
@@ -57,7 +61,7 @@ class TileStore {
   using Params = TileStoreParams<Bias>;
   using Epilogue = TileEpilogue<Bias, kCols, Scaled>;
   static Params params(const Gemm& gemm, const TileTable& table, const Context& context) {
-    return tile_store_params<Bias>(gemm, table, context, kRows, kCols);
+    return tile_store_params<Bias>(gemm, table, context, kRows, kKept);
   }
 
   __device__ static void prefetch(const Params& params, const TileTable& table) {
@@ -109,15 +113,19 @@ class TileStore {
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
       if constexpr (Scaled) epilogue.scale(values, of_rows, tile.column * TileN + i * kCols);
       epilogue.add_bias(values, tile.column * TileN + i * kCols);
-      if (adds && kKeepsAddends) add_kept(i, values);
-      if (adds_before) add(values);
-      activate(activation, values);
-      if (Scaled && params_.scales.c != nullptr) Epilogue::scale_all(values, __ldg(params_.scales.c));
-      // The addend is added before the sums are rounded.
-      if (i >= kBoxes - kMostPending && later && !adds_to_rounded)
-        keep(i - (kBoxes - kMostPending), values);
-      else
-        write_box([&](std::uint32_t slot) { Box::put(slot, thread_, values, adds_to_rounded && !adds_before); });
+      if constexpr (Gated) {  // no sum is partial
+        write_gated(i, values, later);
+      } else {
+        if (adds && kKeepsAddends) add_kept(i, values);
+        if (adds_before) add(values);
+        activate(activation, values);
+        if (Scaled && params_.scales.c != nullptr) Epilogue::scale_all(values, __ldg(params_.scales.c));
+        // The addend is added before the sums are rounded.
+        if (i >= kBoxes - kMostPending && later && !adds_to_rounded)
+          keep(i - (kBoxes - kMostPending), values);
+        else
+          write_box([&](std::uint32_t slot) { Box::put(slot, thread_, values, adds_to_rounded && !adds_before); });
+      }
     }
     // The value comes from one lane, so that the compiler sees that a warp's threads agree. Otherwise it would take the
     // tensor cores' descriptors from registers of threads.
@@ -148,7 +156,7 @@ class TileStore {
   __device__ void store(const Table& table, int tile_m, const GemmProfiler& profiler) {
     const int role = 2 + group_;
     for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
-      const WalkedTile tile = walk.tile();
+      const auto tile = walk.tile();
       if (tile.is_empty()) continue;
       if (tile.gives()) {
         signal_partial_sums(tile);
@@ -173,9 +181,7 @@ class TileStore {
         make_ready(tile, i + 1, boxes_ + 1);
       }
       wait_for_stores();
-      profiler.add(role,
-                   {RecordKind::kStore, params_.to[tile.chunk->owner], Size{kRows} * TileN * Size{sizeof(Element)}},
-                   begin);
+      profiler.add(role, {RecordKind::kStore, params_.to[tile.chunk->owner], Size{kBoxes} * kSlotBytes}, begin);
       notify(tile, profiler, role);
     }
   }
@@ -194,7 +200,9 @@ class TileStore {
   __device__ int row_of(const WalkedTile& tile) const {
     return tile.row - params_.shard_begin[tile.chunk->owner] + group_ * kRows;
   }
-  __device__ static int col_of(const WalkedTile& tile, int box) { return tile.column * TileN + box * kCols; }
+  __device__ static int col_of(const WalkedTile& tile, int box) {
+    return (tile.column * TileN + box * kCols) / (kCols / kKept);
+  }
 
   /// Waits for room, calls put(slot), which writes, and signals that the slot was written.
   template <class Put>
@@ -238,7 +246,7 @@ class TileStore {
     }
   }
   __device__ void add_kept(int place, float (&values)[kCols / 2]) const {
-    if constexpr (kKeepsAddends) {
+    if constexpr (kKeepsAddends && !Gated) {
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) {
         const Pair addend = unpacked<Element>(kept_[place][j]);
@@ -250,14 +258,26 @@ class TileStore {
 
   /// Waits for the addend of the box that is written next, and adds it.
   __device__ void add(float (&values)[kCols / 2]) {
-    if constexpr (!kIsFp8) {
+    if constexpr (!kIsFp8 && !Gated) {
       const unsigned slot = boxes_ % kSlots;
       storage_.ready[group_][slot].wait(phase());
       Box::add(slot_address(slot), thread_, values);
     }
   }
 
-  __device__ void keep(int place, const float (&values)[kCols / 2]) {
+  /// Writes or keeps a box of gated columns.
+  __device__ void write_gated(int box, const float (&sums)[kCols / 2], bool later) {
+    float values[kKept / 2];
+    gate(params_.activation, sums, values);
+    if (Scaled && params_.scales.c != nullptr)
+      TileEpilogue<Bias, kKept, Scaled>::scale_all(values, __ldg(params_.scales.c));
+    if (box >= kBoxes - kMostPending && later)
+      keep(box - (kBoxes - kMostPending), values);
+    else
+      write_box([&](std::uint32_t slot) { Box::put(slot, thread_, values, false); });
+  }
+
+  __device__ void keep(int place, const float (&values)[kKept / 2]) {
     if constexpr (kMostPending > 0) {
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) kept_[place][j] = packed<Element>(values[j * 2], values[j * 2 + 1]);

@@ -72,7 +72,7 @@ TileStoreParams<Bias> tile_store_params(const Gemm& gemm, const TileTable& table
     params.shard_begin[owner] = static_cast<int>(of_owner.begin);
     if (of_owner.empty()) continue;
     const auto map = [&](const std::byte* data) {
-      return tensor_map(data, gemm.out_type, of_owner.size(), gemm.n, rows, cols);
+      return tensor_map(data, gemm.out_type, of_owner.size(), columns_after(gemm.activation, gemm.n), rows, cols);
     };
     params.to[owner] = destination_of(gemm, owner, of_owner.begin);
     params.c[owner] = map(params.to[owner]);

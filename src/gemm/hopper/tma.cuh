@@ -55,6 +55,15 @@ __device__ inline void load_box(const CUtensorMap* map, std::uint32_t to, int co
       "l"(reinterpret_cast<std::uint64_t>(map)), "r"(col), "r"(row), "r"(shared_address(mbarrier))
       : "memory");
 }
+/// Loads a box to the same place in all blocks of the cluster whose bits are set in `blocks`.
+__device__ inline void load_box_to_blocks(const CUtensorMap* map, std::uint32_t to, int col, int row,
+                                          const void* mbarrier, std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, "
+      "%3}], [%4], %5;" ::"r"(to),
+      "l"(reinterpret_cast<std::uint64_t>(map)), "r"(col), "r"(row), "r"(shared_address(mbarrier)), "h"(blocks)
+      : "memory");
+}
 /// "cp.async.bulk.prefetch.tensor": prefetches the box to the L2 cache.
 __device__ inline void prefetch_box(const CUtensorMap* map, int col, int row) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(reinterpret_cast<std::uint64_t>(map)),

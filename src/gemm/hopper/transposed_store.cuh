@@ -1,13 +1,14 @@
 #pragma once
 /// The way of a tile of few rows out of a block. Its product was computed transposed: each warpgroup has 64 columns of
 /// C for all rows. The interface is that of TileStore, without shards and signals. The tile may first be added over all
-/// PEs. If blocks compute slices of the depth, two of them first add their slices.
+/// PEs, and then normed. If blocks compute slices of the depth, two of them first add their slices.
 
 #include <cutlass/arch/barrier.h>
 
 #include "gemm/hopper/epilogue.cuh"
 #include "gemm/hopper/gemm_profiler.cuh"
 #include "gemm/hopper/host/tensor_map.h"
+#include "gemm/hopper/row_norm.cuh"
 #include "gemm/hopper/slice_sum.cuh"
 #include "gemm/hopper/tile_walk.cuh"
 #include "gemm/hopper/tma.cuh"
@@ -15,8 +16,8 @@
 namespace tandem::cuda {
 
 /// Element is the type of C, 16 bits. Rows are the rows of C in a tile, Groups the computing warpgroups, Slices those
-/// of the depth.
-template <class Element, int Rows, int Groups, int Slices>
+/// of the depth. Normed: the sums over all PEs are normed (GemmNorm).
+template <class Element, int Rows, int Groups, int Slices, bool Normed>
 class TransposedStore {
   static constexpr int kCols = kSkinnyColumns;
   static constexpr int kRowBytes = kCols * static_cast<int>(sizeof(Element));
@@ -25,26 +26,43 @@ class TransposedStore {
   static constexpr int kBoxes = kKept / kBoxRows;
   static_assert(kRowBytes == 128 && kKept % kBoxRows == 0 && kBoxRows % 16 == 0);
   static_assert(Slices == 1 || Slices == kSkinnySlices);
+  static_assert(!Normed || (Groups == 1 && Slices == 1 && kBoxes == 1));
+  using Norm = RowNorm<Element, Normed ? kKept : 16>;
 
  public:
   using Table = TileTable;
   static constexpr int kSlices = Slices;
   static constexpr int kMostPending = 0;  ///< a block has one tile
-  struct alignas(1024) Storage {
+  struct alignas(1024) PlainStorage {
     std::byte slot[Groups][kBoxRows * kRowBytes];
     cutlass::arch::ClusterBarrier ready[Groups];
     cutlass::arch::ClusterBarrier written[Groups];
   };
+  struct NormedStorage : PlainStorage {
+    typename Norm::Storage norm;
+  };
+  using Storage = std::conditional_t<Normed, NormedStorage, PlainStorage>;
 
-  struct Params {
+  struct PlainParams {
     CUtensorMap c;
     const Element* bias;
     int n;
     Activation activation;
     DeviceSum sum;
   };
+  struct NormedParams : PlainParams {
+    typename Norm::Params norm;
+  };
+  using Params = std::conditional_t<Normed, NormedParams, PlainParams>;
 
   static Params params(const Gemm& gemm, const Context& context) {
+    const PlainParams plain = plain_params(gemm, context);
+    if constexpr (Normed)
+      return {plain, Norm::params(gemm, kBoxRows, kCols)};
+    else
+      return plain;
+  }
+  static PlainParams plain_params(const Gemm& gemm, const Context& context) {
     const auto n = static_cast<int>(gemm.n);
     return {tensor_map(gemm.c, gemm.out_type, gemm.m, gemm.n, kBoxRows, kCols),
             static_cast<const Element*>(gemm.bias),
@@ -82,6 +100,10 @@ class TransposedStore {
     }
     const int column = col_of(tile) / kCols;
     TransposedSum<Element, kKept> sum(params_.sum, column, first_row(tile), thread_);
+    if constexpr (Normed) {
+      write_normed(column, sum, [&](int j) { return biased(j, sums(j)); });
+      return;
+    }
     if constexpr (Slices == 1) {
       sum.template send<kKept / 2>([&](int j) { return biased(j, sums(j)); }, 0);
     } else {
@@ -105,10 +127,16 @@ class TransposedStore {
       const WalkedTile tile = walk.tile();
       if (tile.is_empty()) continue;
       std::uint64_t begin = 0;
-      for (int box = 0; box < kBoxes; ++box, ++boxes_) {
+      for (int box = 0; box < boxes(); ++box, ++boxes_) {
         storage_.ready[group_].arrive();
         storage_.written[group_].wait(boxes_ % 2);
         if (box == 0) begin = profiler.now();
+        if constexpr (Normed) {
+          store_box(is_sum(box) ? &params_.norm.sum : &params_.c, shared_address(storage_.slot[group_]), col_of(tile),
+                    0);
+          wait_for_reads<0>();
+          continue;
+        }
         store_box(&params_.c, shared_address(storage_.slot[group_]), col_of(tile), first_row(tile) + box * kBoxRows);
         wait_for_reads<0>();
       }
@@ -121,6 +149,26 @@ class TransposedStore {
  private:
   static constexpr int kValues = kBoxRows / 2;  // values of a thread in a box
   using Values = float[kValues];
+
+  /// Returns the boxes of a tile. The sums come before their norm.
+  __device__ int boxes() const {
+    if constexpr (Normed) return params_.norm.has_sum ? 2 : 1;
+    return kBoxes;
+  }
+  __device__ bool is_sum(int box) const { return box + 1 < boxes(); }
+
+  /// Adds the sums over all PEs, and norms them.
+  template <class Sums>
+  __device__ void write_normed(int column, TransposedSum<Element, kKept>& sum, const Sums& sums) {
+    sum.template send<kKept / 2>(sums, 0);
+    const Norm norm(params_.norm, storage_.norm, params_.sum, column, thread_);
+    Values values;
+    sum.complete(values, 0, [](Values&) {});
+    norm.add_residual(values);
+    if (params_.norm.has_sum) leave(values);
+    norm.norm(values, sum.call());
+    leave(values);
+  }
 
   // Returns the first row of the block. Without slices there is one tile for all rows.
   __device__ int first_row(const WalkedTile& tile) const { return Slices == 1 ? 0 : tile.column * kKept; }
@@ -139,15 +187,20 @@ class TransposedStore {
   template <class Fill>
   __device__ void each_box(const Fill& fill) {
 #pragma unroll
-    for (int box = 0; box < kBoxes; ++box, ++boxes_) {
+    for (int box = 0; box < kBoxes; ++box) {
       Values values;
       fill(values, box);
-      storage_.ready[group_].wait(boxes_ % 2);
-      put(shared_address(storage_.slot[group_]), values);
-      fence_shared_before_tma();
-      __syncwarp();
-      if (thread_ % 32 == 0) storage_.written[group_].arrive();
+      leave(values);
     }
+  }
+  /// Hands a box to the storing warp.
+  __device__ void leave(const Values& values) {
+    storage_.ready[group_].wait(boxes_ % 2);
+    put(shared_address(storage_.slot[group_]), values);
+    fence_shared_before_tma();
+    __syncwarp();
+    if (thread_ % 32 == 0) storage_.written[group_].arrive();
+    ++boxes_;
   }
 
   /// For each 8 rows of C a thread has two neighbours in column `col`, and two in the eighth column after it.

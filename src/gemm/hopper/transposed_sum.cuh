@@ -68,6 +68,9 @@ class TransposedSum {
     for (int i = 0; i < kBlocks; ++i) call_[i] = load_relaxed(sum.calls + tile(i));
   }
 
+  /// Returns the number of the call, counted from 0.
+  __device__ Epoch call() const { return call_[0]; }
+
   /// Sends `Count` / 8 vectors, from the `first`-th on. For each 16 rows a thread has eight sums: pairs of neighbouring
   /// rows in two columns, and again eight rows below.
   template <int Count, class Sums>

@@ -66,18 +66,28 @@ struct Finished {
   double value, typical;
 };
 
-Finished finished(const EpilogueValues& epilogue, Size row, Size column, double product, double typical) {
-  constexpr double kMostSlope = 1.13;  // of GELU, at 1.41
+constexpr double kMostSlope = 1.13;  // of GELU, at 1.41; that of SiLU is smaller
+
+/// Returns the sum of an element of the product before its activation.
+Finished summed(const EpilogueValues& epilogue, Size row, Size column, double product, double typical) {
   const auto or_one = [](const std::vector<float>& scales, Size i) {
     return scales.empty() ? 1.0 : static_cast<double>(scales[static_cast<std::size_t>(i)]);
   };
   const double scale = or_one(epilogue.row_scales, row) * or_one(epilogue.column_scales, column);
   const double bias = epilogue.bias.empty() ? 0 : static_cast<double>(epilogue.bias[static_cast<std::size_t>(column)]);
-  const double sum = product * scale + bias;
-  const double size = typical * std::fabs(scale) + std::fabs(bias);
-  if (epilogue.activation == Activation::kNone) return {sum, size};
-  return {static_cast<double>(activate(epilogue.activation, static_cast<float>(sum))),
-          kMostSlope * std::max(std::fabs(sum), size)};
+  return {product * scale + bias, typical * std::fabs(scale) + std::fabs(bias)};
+}
+
+Finished activated(Activation activation, const Finished& sum) {
+  if (activation == Activation::kNone) return sum;
+  return {static_cast<double>(activate(activation, static_cast<float>(sum.value))),
+          kMostSlope * std::max(std::fabs(sum.value), sum.typical)};
+}
+
+Finished gated(Activation activation, const Finished& gate, const Finished& up) {
+  const auto most = [](const Finished& sum) { return std::max(std::fabs(sum.value), sum.typical); };
+  return {static_cast<double>(tandem::gated(activation, static_cast<float>(gate.value), static_cast<float>(up.value))),
+          (1 + kMostSlope) * most(gate) * most(up)};
 }
 
 /// Euclidean norms of `count` vectors of length k; element i of vector v is at v * step + i * stride.
@@ -113,24 +123,32 @@ double error_of(Out stored, double expected, double typical, const Problem& p) {
 
 template <class T, class Out>
 Mismatch check_block(const Problem& p, Range rows, Range columns, std::vector<double>& reference) {
+  const Activation activation = p.epilogue.activation;
+  const Size of_each = is_gated(activation) ? 2 : 1;  // columns of the product
+  const Range multiplied{columns.begin * of_each, columns.end * of_each};
   const bool rows_of_b = p.layout == BLayout::kNxK;
   const T* a = static_cast<const T*>(p.a) + rows.begin * p.lda;
-  const T* b = static_cast<const T*>(p.b) + columns.begin * (rows_of_b ? p.ldb : 1);
-  const Size width = columns.size();
+  const T* b = static_cast<const T*>(p.b) + multiplied.begin * (rows_of_b ? p.ldb : 1);
+  const Size width = multiplied.size();
   reference.resize(static_cast<std::size_t>(rows.size() * width));
   host_gemm_tile_f64(a, p.lda, b, p.ldb, reference.data(), width, rows.size(), width, p.k, p.type, p.layout);
 
   const double root = std::sqrt(static_cast<double>(max(p.k, 1)));
   const auto a_norms = norms(a, rows.size(), p.lda, p.k, 1);
   const auto b_norms = rows_of_b ? norms(b, width, p.ldb, p.k, 1) : norms(b, width, 1, p.k, p.ldb);
+  const auto sum = [&](Size i, Size j) {
+    const double size = a_norms[static_cast<std::size_t>(i)] * b_norms[static_cast<std::size_t>(j)] / root;
+    return summed(p.epilogue, rows.begin + i, multiplied.begin + j, reference[static_cast<std::size_t>(i * width + j)],
+                  size);
+  };
   Mismatch result;
-  result.checked = rows.size() * width;
+  result.checked = rows.size() * columns.size();
   for (Size i = 0; i < rows.size(); ++i) {
     const Out* found = static_cast<const Out*>(p.c) + (rows.begin + i) * p.ldc + columns.begin;
-    for (Size j = 0; j < width; ++j) {
-      const double size = a_norms[static_cast<std::size_t>(i)] * b_norms[static_cast<std::size_t>(j)] / root;
-      const auto [expected, typical] = finished(p.epilogue, rows.begin + i, columns.begin + j,
-                                                reference[static_cast<std::size_t>(i * width + j)], size);
+    for (Size j = 0; j < columns.size(); ++j) {
+      const Size gate = column_of_gate(j);
+      const auto [expected, typical] = is_gated(activation) ? gated(activation, sum(i, gate), sum(i, gate + kGateGroup))
+                                                            : activated(activation, sum(i, j));
       const double error = error_of(found[j], expected, typical, p);
       result.max_rel_error = std::max(result.max_rel_error, error);
       if (error <= p.tolerance) continue;
@@ -172,7 +190,8 @@ CheckBlock block_checker(DType type, DType out_type) {
 
 /// Threads take blocks of C one after the other until none is left.
 Mismatch check_all(const Problem& p, CheckBlock check) {
-  const Size across = ceil_div(p.n, kColumns);
+  const Size n = columns_after(p.epilogue.activation, p.n);
+  const Size across = ceil_div(n, kColumns);
   const Size blocks = across * ceil_div(p.m, kRows);
   std::atomic<Size> next{0};
   std::mutex mutex;
@@ -183,7 +202,7 @@ Mismatch check_all(const Problem& p, CheckBlock check) {
       std::vector<double> reference;
       for (Size i = next++; i < blocks; i = next++) {
         const Size row = i / across * kRows, column = i % across * kColumns;
-        const Mismatch part = check(p, {row, min(row + kRows, p.m)}, {column, min(column + kColumns, p.n)}, reference);
+        const Mismatch part = check(p, {row, min(row + kRows, p.m)}, {column, min(column + kColumns, n)}, reference);
         const std::lock_guard lock(mutex);
         merge(whole, part);
       }
@@ -231,7 +250,8 @@ Mismatch check_gemm(const void* a, Size lda, const void* b, Size ldb, BLayout la
                   rounding_unit(out_type),
                   std::ldexp(1.0, precision.least_normal_exponent),
                   epilogue};
-  host_gemm_tile_f64(a, lda, b, ldb, nullptr, ldc, min(m, 0), n, k, type,
+  const Size dropped = n - columns_after(epilogue.activation, n);
+  host_gemm_tile_f64(a, lda, b, ldb, nullptr, ldc + dropped, min(m, 0), n, k, type,
                      layout);  // checks the shape, computes nothing
   return check_all(p, check);
 }

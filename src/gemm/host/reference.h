@@ -44,15 +44,16 @@ double rounding_unit(DType type);
 double gemm_tolerance(DType out_type, Size k, int roundings = 1);
 
 /// The epilogue of a product: activation(product * row scale * column scale + bias). Lists have one value for each row
-/// or column, or are empty: scale 1, and no bias.
+/// or column of the product, or are empty: scale 1, and no bias.
 struct EpilogueValues {
   std::vector<float> row_scales, column_scales, bias;
   Activation activation = Activation::kNone;
 };
 
-/// Compares C (m x n, of `out_type`) with A * B (of `type`; layouts as in host_gemm.h) computed in f64, on all
-/// processors. The error is measured before the activation, whose slope is at most 1.13. The answer does not depend on
-/// the number of processors. Throws the errors of `host_gemm_tile`.
+/// Compares C (m x columns_after(activation, n), of `out_type`) with A * B (of `type`; layouts as in host_gemm.h)
+/// computed in f64, on all processors. The error is measured before the activation, whose slope is at most 1.13, and
+/// for gated ones against the product of both magnitudes. The answer does not depend on the number of processors.
+/// Throws the errors of `host_gemm_tile`.
 Mismatch check_gemm(const void* a, Size lda, const void* b, Size ldb, BLayout layout, const void* c, Size ldc, Size m,
                     Size n, Size k, DType type, DType out_type, double tolerance, const EpilogueValues& epilogue = {});
 

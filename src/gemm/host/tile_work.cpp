@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gemm/contract/epilogue.h"
+#include "gemm/contract/groups.h"
 #include "gemm/host/host_gemm.h"
 #include "tandem/error.h"
 
@@ -16,6 +17,15 @@ void require(bool holds, const char* field, Size given, const char* allowed) {
   if (!holds) throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: {}", field, given, allowed));
 }
 
+struct CheckedPanels {
+  const Gemm& gemm;
+  int count;
+  GemmPanel operator[](int number) const {
+    check_panel(gemm, gemm.groups.panels[number], number, count);
+    return gemm.groups.panels[number];
+  }
+};
+
 }  // namespace
 
 void check_gemm_fields(const Gemm& gemm, int most_sms) {
@@ -25,8 +35,8 @@ void check_gemm_fields(const Gemm& gemm, int most_sms) {
   require(gemm.tile_m >= 1, "tile_m", gemm.tile_m, "1 or more");
   require(gemm.tile_n >= 1, "tile_n", gemm.tile_n, "1 or more");
   require(gemm.sms >= 0 && gemm.sms <= most_sms, "sms", gemm.sms, "0 (all) to the machine's SMs");
-  const bool has_chunks = gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.gate.words != nullptr ||
-                          gemm.c_at_collector || gemm.ring.received != nullptr;
+  const bool has_chunks = gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.c_at_collector ||
+                          (gemm.gate.words != nullptr && gemm.groups.count == 0) || gemm.ring.received != nullptr;
   require(!has_chunks || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
   require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
   require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
@@ -36,16 +46,58 @@ void check_gemm_fields(const Gemm& gemm, int most_sms) {
   require(gemm.ring.received == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
           "kPeersFirst where a chain is set");
   check_epilogue(gemm);
+  check_groups(gemm);
+}
+
+GemmTiles::GemmTiles(const Gemm& gemm)
+    : gemm_(&gemm),
+      sequence_(gemm),
+      order_(gemm.groups.count == 0 ? PanelOrder{} : PanelOrder::of(gemm.groups, gemm.n, gemm.tile_n, 1)),
+      count_(gemm.groups.count == 0 ? sequence_.tiles() : 0) {
+  if (gemm.groups.count == 0) return;
+  panels_ = *gemm.groups.panel_count;
+  check_panel_count(gemm, panels_);
+  count_ = Size{panels_} * order_.columns;
+}
+
+GemmTile GemmTiles::tile(Size i, TileSequence::Place& from) const {
+  if (gemm_->groups.count == 0) return sequence_.tile(i, from);
+  const CheckedPanels panels{*gemm_, panels_};
+  const PanelOrder::Place place = order_.place(static_cast<int>(i), panels, panels_);
+  const GemmPanel panel = panels[place.panel];
+  const Size col = Size{place.column} * gemm_->tile_n;
+  return {{panel.row, panel.row + panel.rows},
+          {col, min(col + gemm_->tile_n, gemm_->n)},
+          panel.group,
+          place.chunk,
+          panel.word};
+}
+
+Size most_tiles(const Gemm& gemm) {
+  if (gemm.groups.count == 0) return TileSequence(gemm).tiles();
+  return Size{gemm.groups.most_panels} * ceil_div(gemm.n, gemm.tile_n);
 }
 
 const std::byte* TileWork::a_row(Size row) const {
   const Size bytes = gemm_.k * static_cast<Size>(size_of(gemm_.type));
+  if (gemm_.groups.a_rows != nullptr) {
+    const Size of_a = gemm_.groups.a_rows[row];
+    check_a_row(gemm_, row, of_a);
+    return of_a < 0 ? nullptr : static_cast<const std::byte*>(gemm_.a) + of_a * bytes;
+  }
   if (gemm_.own_a != nullptr && gemm_.rows.owner_of(row) == gemm_.me)
     return static_cast<const std::byte*>(gemm_.own_a) + (row - gemm_.rows.shard(gemm_.me).begin) * bytes;
   return static_cast<const std::byte*>(gemm_.a) + row * bytes;
 }
 
+const std::byte* TileWork::b(const GemmTile& tile) const {
+  const Size column = gemm_.b_layout == BLayout::kNxK ? gemm_.k : 1;
+  return static_cast<const std::byte*>(gemm_.b) +
+         (tile.group * gemm_.n * gemm_.k + tile.cols.begin * column) * static_cast<Size>(size_of(gemm_.type));
+}
+
 Size TileWork::end_of_a(Size row, Size end) const {
+  if (gemm_.groups.a_rows != nullptr) return row + 1;
   return gemm_.own_a != nullptr ? min(end, gemm_.rows.shard(gemm_.rows.owner_of(row)).end) : end;
 }
 
@@ -73,14 +125,12 @@ void TileWork::multiply(const GemmTile& tile, std::byte* result) const {
   const Size n = tile.cols.size();
   std::vector<float> product(static_cast<std::size_t>(m * n));
   const bool rows_of_b = gemm_.b_layout == BLayout::kNxK;
-  const auto* const b = static_cast<const std::byte*>(gemm_.b) +
-                        tile.cols.begin * (rows_of_b ? gemm_.k : 1) * static_cast<Size>(size_of(gemm_.type));
   for (Size row = tile.rows.begin, end = row; row < tile.rows.end; row = end) {
     end = end_of_a(row, tile.rows.end);
-    if (gemm_.k > 0)  // an empty sum is zero
-      host_gemm_tile(a_row(row), gemm_.k, b, rows_of_b ? gemm_.k : gemm_.n,
-                     product.data() + (row - tile.rows.begin) * n, n, end - row, n, gemm_.k, gemm_.type,
-                     gemm_.b_layout);
+    const std::byte* const a = a_row(row);
+    if (gemm_.k > 0 && a != nullptr)  // an empty sum is zero
+      host_gemm_tile(a, gemm_.k, b(tile), rows_of_b ? gemm_.k : gemm_.n, product.data() + (row - tile.rows.begin) * n,
+                     n, end - row, n, gemm_.k, gemm_.type, gemm_.b_layout);
   }
   apply_epilogue(gemm_, tile.rows, tile.cols, product.data());
   dispatch(gemm_.out_type, [&]<class T>() {
@@ -92,15 +142,21 @@ void TileWork::multiply(const GemmTile& tile, std::byte* result) const {
       }
     if (gemm_.ring.received != nullptr && gemm_.rows.owner_of(tile.rows.begin) == gemm_.me)  // the sums end here
       for (float& sum : product) sum = activate(gemm_.activation, sum);
-    for (Size i = 0; i < m * n; ++i) out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
+    for (Size i = 0; i < m * columns_after(gemm_.activation, n); ++i)
+      out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
   });
 }
 
 std::byte* TileWork::row_in(std::byte* c, Size first_row, const GemmTile& tile, Size row) const {
-  return c + ((first_row + row) * gemm_.n + tile.cols.begin) * static_cast<Size>(size_of(gemm_.out_type));
+  const Size element = (first_row + row) * gemm_.n + tile.cols.begin;
+  return c + columns_after(gemm_.activation, element) * static_cast<Size>(size_of(gemm_.out_type));
 }
 
-TileWork::Destination TileWork::destination(Size row) const {
+TileWork::Destination TileWork::destination(const GemmTile& tile) const {
+  const Size row = tile.rows.begin;
+  if (gemm_.groups.count > 0)
+    return {static_cast<std::byte*>(gemm_.c), row,
+            gemm_.notify.words ? gemm_.notify.words.on(gemm_.me) + tile.chunk : nullptr, nullptr};
   const int owner = gemm_.rows.owner_of(row);
   const Size in_shard = row - gemm_.rows.shard(owner).begin;
   if (gemm_.ring.received != nullptr && owner == gemm_.me)

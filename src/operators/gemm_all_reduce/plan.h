@@ -10,15 +10,19 @@
 
 namespace tandem::ops {
 
-/// For the fewest rows: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows.
+/// For the fewest rows: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows. If the options have
+/// a norm, it is RMS norm, and the blocks norm the sums, too (GemmNorm).
 class SkinnyGemmSum {
  public:
   SkinnyGemmSum(World& world, const Settings& settings);
   /// Computes gemm.c = the sum over all PEs. Returns false without any work if the stream's GEMM cannot add.
   bool run(Stream& main, Gemm gemm, const Team& team) const;
+  /// Does the same for a call whose sums are normed.
+  bool run_normed(Stream& main, Gemm gemm, const Team& team, const OperatorCall& call) const;
 
  private:
   GemmSum sum_;
+  GemmNorm norm_;  // without the arguments of a call
   Activation activation_;
 };
 

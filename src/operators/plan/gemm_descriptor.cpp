@@ -55,7 +55,7 @@ Gemm rows_of(const Gemm& all, Range rows) {
   Gemm some = all;
   some.m = rows.size();
   some.a = static_cast<const std::byte*>(all.a) + rows.begin * all.k * size_of(all.type);
-  some.c = static_cast<std::byte*>(all.c) + rows.begin * all.n * size_of(all.out_type);
+  some.c = static_cast<std::byte*>(all.c) + rows.begin * columns_after(all.activation, all.n) * size_of(all.out_type);
   if (all.scales.a != nullptr && all.scales.a_per_row) some.scales.a = all.scales.a + rows.begin;
   some.order = TileOrder::kRowMajor;
   return some;

@@ -1,6 +1,7 @@
 #include "operators/plan/operator.h"
 
 #include "gemm/contract/shared_depth.h"
+#include "operators/normed/normed_plan.h"
 #include "operators/plan/double_buffered_plan.h"
 #include "operators/resolve/operator_check.h"
 #include "operators/resolve/resolve.h"
@@ -48,6 +49,14 @@ const void* zeros(World& world, Size bytes) {
   return memory;
 }
 
+/// The text by which PEs compare the steps after their sums.
+std::string describe(const OperatorNorm& norm) {
+  if (!norm.any()) return "";
+  return fmt::format(", norm {} epsilon {} quantisation {} scale {}{}{}{}", name(norm.norm), norm.epsilon,
+                     name(norm.quantisation), norm.scale, norm.residual ? " residual" : "",
+                     norm.norm_bias ? " norm_bias" : "", norm.sum ? " sum" : "");
+}
+
 /// Where the GEMMs of a plan leave partial sums; none where they never would.
 GemmWorkspace gemm_workspace(World& world, Operator op, const OperatorOptions& o) {
   const Size k = op == Operator::kAllGatherGemm ? o.k : ceil_div(o.k, Size{world.num_pes()});
@@ -76,7 +85,8 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   if (op != Operator::kAllGatherGemm)
     settings.no_bias = zeros(world, settings.options.n * size_of(settings.options.result_type()));
   if (world.on_gpus()) settings.workspace = gemm_workspace(world, op, settings.options);
-  auto plan = make_plans(world, op, settings);
+  auto plan = make_plans(world, op, ops::without_norm(settings));
+  if (settings.options.norm.any()) plan = ops::make_normed(world, op, settings, std::move(plan));
   plan->choices_ = std::move(settings.choices);
   const OperatorOptions& o = plan->options();
   log_line(world.pe() == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] {
@@ -91,7 +101,8 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   plan->calls_ = world.calls();
   if (plan->calls_ != nullptr)
     plan->number_ = plan->calls_->add(
-        fmt::format("{} {} of at most {} x {} x {}", name(op), name(o.type), o.m, o.n, o.k), world.team());
+        fmt::format("{} {} of at most {} x {} x {}{}", name(op), name(o.type), o.m, o.n, o.k, describe(o.norm)),
+        world.team());
   return plan;
 }
 

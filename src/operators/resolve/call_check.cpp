@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "collectives/plan/checked_plan.h"
+#include "collectives/steps/scale_groups.h"
 #include "operators/resolve/operator_check.h"
 #include "tandem/error.h"
 
@@ -18,7 +20,34 @@ void require(bool holds, const char* option, Size given, const std::string& allo
   if (!holds) throw InvalidArgument(fmt::format("{}: {} given, allowed is {}", option, given, allowed));
 }
 
+/// An argument of OperatorOptions::norm.
+struct NormArgument {
+  const char* name;
+  const void* address;
+  bool announced;
+};
+
+std::array<NormArgument, 5> norm_arguments(const OperatorOptions& options, const OperatorCall& call) {
+  const OperatorNorm& norm = options.norm;
+  return {{{"residual", call.residual, norm.residual},
+           {"norm_weight", call.norm_weight, norm.norm != Norm::kNone},
+           {"norm_bias", call.norm_bias, norm.norm_bias},
+           {"sum", call.sum, norm.sum},
+           {"scales", call.scales, scales_of_row(options) > 0}}};
+}
+
+void check_announced(const OperatorOptions& options, const OperatorCall& call) {
+  for (const NormArgument& one : norm_arguments(options, call))
+    if (one.address != nullptr && !one.announced)
+      throw InvalidArgument(fmt::format("{}: given, but the plan's options announce none", one.name));
+}
+
 }  // namespace
+
+Size scales_of_row(const OperatorOptions& options) {
+  if (options.norm.quantisation == Quantisation::kRow) return 1;
+  return options.norm.quantisation == Quantisation::kGroup ? ceil_div(options.n, kernels::kScaleGroup) : 0;
+}
 
 void check(const OperatorOptions& options, const OperatorCall& call) {
   const std::size_t matrices = options.ns.empty() ? 1 : options.ns.size();
@@ -40,6 +69,7 @@ void check(const OperatorOptions& options, const OperatorCall& call) {
         fmt::format("c_scale: given, allowed for a result of {} is none", name(options.result_type())));
   if (options.a_scale_per_row && call.a_scale == nullptr)
     throw InvalidArgument("a_scale: none given, allowed with a_scale_per_row is one for each row");
+  check_announced(options, call);
 }
 
 namespace {
@@ -81,8 +111,15 @@ Matrices matrices(Operator op, const OperatorOptions& options, const Team& team,
     if (!call.b_scale.empty())
       add(all.read, "b_scale", i, call.b_scale[i], (options.b_scale_per_column ? n : 1) * kFloat);
     if (!call.c_scale.empty()) add(all.read, "c_scale", i, call.c_scale[i], kFloat);
-    add(all.written, "c", i, call.c[i], c_rows * n * out);
+    add(all.written, "c", i, call.c[i], c_rows * columns_after(options.activation, n) * size_of(options.c_type()));
   }
+  const Size row = options.n * out;
+  add(all.read, "norm_weight", 0, call.norm_weight, row);
+  add(all.read, "norm_bias", 0, call.norm_bias, row);
+  add(all.written, "sum", 0, call.sum, c_rows * row);
+  add(all.written, "scales", 0, call.scales, c_rows * scales_of_row(options) * kFloat);
+  // A sum may be in the residual's place.
+  if (call.residual != call.sum) add(all.read, "residual", 0, call.residual, c_rows * row);
   return all;
 }
 
@@ -128,6 +165,9 @@ void check_matrices(Operator op, const OperatorOptions& options, const Team& tea
     if (!call.bias.empty()) require_given("bias", call.bias[i], call.bias[i] != nullptr);
     require_given("c", call.c[i], gathers ? has_columns : op == Operator::kGemmAllReduce || has_shard(call.m));
   }
+  const bool has_rows = op == Operator::kGemmAllReduce || has_shard(call.m);
+  for (const NormArgument& one : norm_arguments(options, call))
+    if (one.announced) require_given(one.name, one.address, has_rows);
 }
 
 }  // namespace tandem::ops

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -51,11 +52,57 @@ void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
         "once where it is constant");
 }
 
+/// A gated activation takes whole groups of gates and ups on each PE.
+void check_gates(Operator op, const OperatorOptions& options, int pes) {
+  if (!is_gated(options.activation)) return;
+  constexpr Size kPairs = 2 * kGateGroup;
+  if (op != Operator::kAllGatherGemm)
+    throw InvalidArgument(
+        fmt::format("activation: a gated one given, allowed for {} are the others (partial sums travel)", name(op)));
+  require(options.tile_n % kPairs == 0, "tile_n", options.tile_n,
+          fmt::format("a multiple of {} with a gated activation", kPairs));
+  for (const Size n : options.ns.empty() ? std::vector{options.n} : options.ns)
+    for (int pe = 0; pe < pes; ++pe) {
+      const Size part = split(n, pes)[pe].size();
+      require(part % kPairs == 0, options.ns.empty() ? "n" : "ns", n,
+              fmt::format("with a gated activation what gives each of {} PEs a multiple of {}; PE {} has {}", pes,
+                          kPairs, pe, part));
+    }
+}
+
+void require_positive(const char* option, double value) {
+  const auto rounded = static_cast<float>(value);
+  if (!(rounded > 0) || !std::isfinite(rounded))
+    throw InvalidArgument(fmt::format("{}: {} given, allowed are positive finite numbers of f32", option, value));
+}
+
+/// The steps after the sums. A part alone has no sums, but may have the options of the whole.
+void check_norm(Operator op, const OperatorOptions& options) {
+  const OperatorNorm& norm = options.norm;
+  require_one_of("norm", norm.norm, Norm::kLayer);
+  require_one_of("quantisation", norm.quantisation, Quantisation::kGroup);
+  require_positive("epsilon", norm.epsilon);
+  require_positive("scale", norm.scale);
+  if (norm.scale != 1 && norm.quantisation != Quantisation::kStatic)
+    throw InvalidArgument(
+        fmt::format("scale: {} given with quantisation {}, allowed with static", norm.scale, name(norm.quantisation)));
+  if (!norm.any()) return;
+  constexpr Size kMostOfARow = Size{1} << 20;
+  if (op == Operator::kAllGatherGemm)
+    throw InvalidArgument("norm: given, allowed for all_gather_gemm is none: it adds nothing up");
+  if (options.activation != Activation::kNone)
+    throw InvalidArgument("activation: given with a norm or a residual, allowed is none");
+  if (norm.norm_bias && norm.norm == Norm::kNone)
+    throw InvalidArgument("norm_bias: given without a norm, allowed with rms and layer");
+  require(options.n <= kMostOfARow, "n", options.n, fmt::format("at most {} with a norm", kMostOfARow));
+}
+
 /// GPUs (TMA) read and write rows of 16 bytes. Each PE's part needs them too, or one PE alone would refuse to run.
 void check_row_bytes(Operator op, const OperatorOptions& options, int pes) {
   const auto elements = [](DType type) { return Size{16} / size_of(type); };
   const bool b_rows_are_n = options.b_layout == BLayout::kKxN;
-  const Size n_unit = std::max(elements(options.result_type()), b_rows_are_n ? elements(options.type) : 1);
+  const Size of_each = is_gated(options.activation) ? 2 : 1;  // columns of the product
+  const Size n_unit = std::max(of_each * elements(options.result_type()), b_rows_are_n ? elements(options.type) : 1);
   const auto check_parts = [&](const char* option, Size whole, Size unit, bool in_parts) {
     if (!in_parts) return require(whole % unit == 0, option, whole, fmt::format("on GPUs a multiple of {}", unit));
     for (int pe = 0; pe < pes; ++pe) {
@@ -76,7 +123,7 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
   const Machine& machine = world.machine();
   require_one_of("op", op, Operator::kGemmAllReduce);
   require_one_of("form", options.form, Form::kCommunicationOnly);
-  require_one_of("activation", options.activation, Activation::kSilu);
+  require_one_of("activation", options.activation, Activation::kGeGlu);
   require_one_of("direction", options.direction, Direction::kPull);
   require_one_of("b_layout", options.b_layout, BLayout::kKxN);
   if (options.copy_by) require_one_of("copy_by", *options.copy_by, CopyBy::kSm);
@@ -116,6 +163,8 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
           fmt::format("order: {} given, allowed for a chain is peers_first, in which sums go on", options.order));
   }
   check_types(op, options, world.on_gpus());
+  check_gates(op, options, world.num_pes());
+  check_norm(op, options);
   if (world.on_gpus()) check_row_bytes(op, options, world.num_pes());
 }
 

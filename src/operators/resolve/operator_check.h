@@ -8,6 +8,8 @@ namespace tandem::ops {
 
 void check(Operator op, const OperatorOptions& options, const World& world);
 void check(const OperatorOptions& options, const OperatorCall& call);
+/// Returns the scales of a row of C that is quantised behind its sums: none, one, or one for each group.
+Size scales_of_row(const OperatorOptions& options);
 /// Requires each matrix of which this PE has elements, and that it starts at a multiple of `alignment` bytes.
 void check_matrices(Operator op, const OperatorOptions& options, const Team& team, const OperatorCall& call,
                     Size alignment);

@@ -73,13 +73,14 @@ class Work {
     if (*o_.copy_by == CopyBy::kSm) return side_by_side + table_.predicted.stored_us;
     const double after_a_wave = std::max(gemm, gemm_us(1, sms, chunks()) + collective);
     if (op_ == Operator::kGemmReduceScatter) return after_a_wave + table_.predicted.copied_us;
+    // The sums of a shard's last piece have nothing beside them.
+    const double last = collective * largest_piece();
     const double there_and_back =
-        after_a_wave + (o_.reduction == Reduction::kChain ? 0 : collective / pes_) + table_.predicted.copied_twice_us;
-    // Between many PEs little of the sums hides behind the GEMM (fitted to the simulator, 1024 to 8192 rows on h200x8).
+        after_a_wave + (o_.reduction == Reduction::kChain ? 0 : last / pes_) + table_.predicted.copied_twice_us;
+    // Between many PEs little of them hides behind the GEMM (fitted to the simulator, 1024 to 65536 rows on h200x8).
     const bool is_shown = pes_ > table_.predicted.few_pes && model_.link.fabric == Fabric::kSwitched;
-    return is_shown
-               ? std::max(there_and_back, gemm + table_.predicted.shown_share * collective + table_.predicted.shown_us)
-               : there_and_back;
+    return is_shown ? std::max(there_and_back, gemm + table_.predicted.shown_share * last + table_.predicted.shown_us)
+                    : there_and_back;
   }
 
   double measured_collective_us() const {
@@ -139,6 +140,11 @@ class Work {
       for (int part = 0; part < o_.splits; ++part)
         if (!rows.part(owner, part).empty()) ++count;
     return count;
+  }
+  /// Returns the share of a shard's rows that its largest piece has.
+  double largest_piece() const {
+    const RowPartition rows = partition(o_.splits);
+    return static_cast<double>(rows.part(0, 0).size()) / static_cast<double>(rows.shard(0).size());
   }
   RowPartition partition(int splits) const { return {m_, pes_, splits, 2 * o_.tile_m}; }  // see Settings::rows
   bool scatters_to_more() const { return op_ == Operator::kGemmReduceScatter && pes_ > 2; }

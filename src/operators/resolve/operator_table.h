@@ -75,7 +75,7 @@ struct OperatorTable {
     int few_pes = 0;             ///< most PEs between which copy engines gather such shards
     double collective_us = 0;
     double stored_us = 0, copied_us = 0, copied_twice_us = 0;
-    double shown_share = 0, shown_us = 0;   ///< between more PEs: time of an all-reduce that is not hidden
+    double shown_share = 0, shown_us = 0;   ///< between more PEs: time of the last pieces that is not hidden
     double start_between_nodes_us = 0;      ///< gathered rows between nodes: start of the sequential form
     double hidden_share_between_nodes = 0;  ///< share of the arrival of such rows during which the GEMM computes
     double least_gain = 1;  ///< between nodes: least time of the sequential form over that of the overlapped one

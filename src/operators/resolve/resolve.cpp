@@ -24,6 +24,7 @@ void check_tile(const World& world, const OperatorOptions& o) {
   gemm.b_layout = o.b_layout;
   gemm.tile_m = o.tile_m;
   gemm.tile_n = o.tile_n;
+  gemm.activation = is_gated(o.activation) ? o.activation : Activation::kNone;
   world.check_gemm(gemm);
 }
 
@@ -131,7 +132,8 @@ class Resolver {
     if (is_measured_chain && measured.communication_sms >= 0)
       offer(Choosable::kCommunicationSms, &OperatorOptions::communication_sms, measured.communication_sms, table, file);
     const bool is_plain =
-        o_.ns.empty() && o_.type == DType::kBF16 && o_.result_type() == o_.type && o_.b_layout == BLayout::kNxK;
+        o_.ns.empty() && o_.type == DType::kBF16 && o_.result_type() == o_.type && o_.b_layout == BLayout::kNxK &&
+        !is_gated(o_.activation);
     if (!tile_is_open || !is_plain) return;
     const TileChoice tile = measured_tile(place_, op_, o_);
     offer(Choosable::kTile, &OperatorOptions::tile_n, tile.tile_n, table, file);
@@ -196,7 +198,8 @@ class Resolver {
       check_tile(world_, o_);
       return true;
     } catch (const Unsupported& error) {
-      if (origins_.is_from(Choosable::kTile, OptionSource::kCaller)) throw;
+      // Only the GEMM with signals gates columns.
+      if (origins_.is_from(Choosable::kTile, OptionSource::kCaller) || is_gated(o_.activation)) throw;
       offer(Choosable::kForm, &OperatorOptions::form, Form::kSequential, OptionSource::kRule, error.what());
       if (world_.pe() == 0)
         std::call_once(warned, [&] {

@@ -23,7 +23,10 @@ class Addresses {
 
   void check() const {
     if (gemm_.m == 0 || gemm_.n == 0) return;
-    check_factors();
+    if (gemm_.groups.count > 0)
+      check_groups();
+    else
+      check_factors();
     check_epilogue();
     check_result();
     check_hooks();
@@ -49,7 +52,11 @@ class Addresses {
   }
   /// Signals or epochs, which exist in a phantom simulation too.
   void words(const char* field, const void* address, Size count) const {
-    held(field, address, count * Size{sizeof(Signal)});
+    table(field, address, count * Size{sizeof(Signal)});
+  }
+  /// Data that the GEMM's order depends on.
+  void table(const char* field, const void* address, Size bytes) const {
+    held(field, address, bytes);
     if (!sim_.memory.backed(address))
       throw InvalidArgument(fmt::format("gemm: {} is {}, which a phantom simulation has no contents of", field,
                                         sim_.memory.describe(address)));
@@ -64,6 +71,17 @@ class Addresses {
     const Size rows = has_own && own.end == gemm_.m ? own.begin : gemm_.m;
     if (rows > 0) matrix("a", gemm_.a, rows, gemm_.k, gemm_.type);
     matrix("b", gemm_.b, gemm_.n, gemm_.k, gemm_.type);
+  }
+
+  void check_groups() const {
+    const GemmGroups& groups = gemm_.groups;
+    if (gemm_.k > 0) {
+      matrix("a", gemm_.a, groups.a_rows != nullptr ? groups.rows_of_a : gemm_.m, gemm_.k, gemm_.type);
+      matrix("b", gemm_.b, detail::bytes_of(groups.count, gemm_.n), gemm_.k, gemm_.type);
+    }
+    if (groups.a_rows != nullptr) table("groups.a_rows", groups.a_rows, gemm_.m * Size{sizeof(std::int32_t)});
+    table("groups.panel_count", groups.panel_count, sizeof(std::int32_t));
+    table("groups.panels", groups.panels, groups.most_panels * Size{sizeof(GemmPanel)});
   }
 
   void check_epilogue() const {
@@ -93,13 +111,13 @@ class Addresses {
         matrix("c_at_collector", gemm_.c_at_collector.on(gemm_.collector(owner)), rows_of_blocks(), gemm_.n,
                gemm_.out_type);
     } else {
-      matrix("c", gemm_.c, gemm_.m, gemm_.n, gemm_.out_type);
+      matrix("c", gemm_.c, gemm_.m, columns_after(gemm_.activation, gemm_.n), gemm_.out_type);
     }
   }
 
   void check_hooks() const {
     if (gemm_.gate.words != nullptr) {
-      words("gate.words", gemm_.gate.words, gemm_.rows.slots());
+      words("gate.words", gemm_.gate.words, gemm_.groups.count > 0 ? gemm_.groups.words : gemm_.rows.slots());
       words("gate.epoch", gemm_.gate.epoch, 1);
     }
     if (!gemm_.notify.words) return;
@@ -108,7 +126,8 @@ class Addresses {
       for (int i = 0; i < gemm_.node_size; ++i)
         words(field, gemm_.notify.words.on(first_of_node() + i), gemm_.me % gemm_.node_size + 1);
     else if (gemm_.notify.local)
-      words(field, gemm_.notify.words.on(gemm_.me), gemm_.rows.slots());
+      words(field, gemm_.notify.words.on(gemm_.me),
+            gemm_.groups.count > 0 ? gemm_.groups.column_chunks : gemm_.rows.slots());
     else
       for (int owner = 0; owner < std::min(gemm_.node_size, gemm_.rows.shards); ++owner)
         words(field, gemm_.notify.words.on(gemm_.collector(owner)), gemm_.rows.slots());
@@ -138,6 +157,18 @@ class Addresses {
       words("sum.arrived", gemm_.sum.arrived.on(pe), places.words(gemm_.m));
     }
     words("sum.calls", gemm_.sum.calls, places.tiles(gemm_.m));
+    if (gemm_.norm.weight != nullptr) check_norm();
+  }
+
+  void check_norm() const {
+    const GemmNorm& norm = gemm_.norm;
+    const SkinnySquares squares(static_cast<int>(gemm_.n));
+    matrix("norm.weight", norm.weight, 1, gemm_.n, gemm_.out_type);
+    if (norm.bias != nullptr) matrix("norm.bias", norm.bias, 1, gemm_.n, gemm_.out_type);
+    if (norm.residual != nullptr) matrix("norm.residual", norm.residual, gemm_.m, gemm_.n, gemm_.out_type);
+    if (norm.sum != nullptr) matrix("norm.sum", norm.sum, gemm_.m, gemm_.n, gemm_.out_type);
+    held("norm.squares", norm.squares, squares.count() * Size{sizeof(float)});
+    words("norm.arrived", norm.arrived, squares.columns);
   }
 
   const Simulator& sim_;

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "gemm/contract/epilogue.h"
+#include "gemm/contract/groups.h"
 #include "gemm/host/tile_work.h"
 #include "sim/device/gemm_signals.h"
+#include "sim/device/tile_norm.h"
 #include "sim/device/tile_sum.h"
 
 namespace tandem::sim {
@@ -16,8 +20,7 @@ namespace {
 
 /// A GEMM's tiles and what they take.
 struct Tiles {
-  TileSequence sequence;
-  Size count;
+  GemmTiles order;
   Size in_full_waves;  // the first ones
   Time whole, last;    // time of those, and of the others
 
@@ -30,19 +33,57 @@ struct Turn {
   TileSequence::Place place = {};
 };
 
+/// One call of a GEMM.
+struct Job {
+  Gemm gemm;
+  int sms;
+  bool in_turns;  // whether workers share `turn`
+  Turn turn = {};
+  std::optional<Tiles> tiles = {};  // with groups, the first worker reads them
+};
+
+/// Returns the number of chunks with rows. Each chunk is computed over all columns before the next one.
+int passes_of(const TileSequence& sequence) {
+  int passes = 0;
+  for (int i = 0; i < sequence.chunks(); ++i)
+    if (!sequence.chunk(i).rows.empty()) ++passes;
+  return passes;
+}
+
+/// Returns the shape of the work: with groups, that of the panels, each of all rows of a tile.
+GemmShape shape_of(const Gemm& gemm, const GemmTiles& tiles) {
+  GemmShape shape{gemm.m, gemm.n, gemm.k, static_cast<int>(size_of(gemm.type)), passes_of(tiles.sequence())};
+  if (gemm.groups.count == 0) return shape;
+  const std::span panels(gemm.groups.panels, static_cast<std::size_t>(*gemm.groups.panel_count));
+  std::vector<bool> has_rows(static_cast<std::size_t>(gemm.groups.count));
+  for (const GemmPanel& panel : panels)
+    if (panel.group >= 0 && panel.group < gemm.groups.count) has_rows[static_cast<std::size_t>(panel.group)] = true;
+  shape.m = static_cast<Size>(panels.size()) * gemm.tile_m;
+  shape.passes = 1;
+  shape.groups = std::max(1, static_cast<int>(std::count(has_rows.begin(), has_rows.end(), true)));
+  return shape;
+}
+
+Tiles tiles_of(const Machine& machine, const Gemm& gemm, int sms) {
+  const GemmTiles order(gemm);
+  if (order.count() == 0) return {order, 0, 0, 0};
+  const GemmTileTimes times = gemm_tile_times(machine, gemm.tile_m, gemm.tile_n, shape_of(gemm, order), sms);
+  return {order, order.count() / sms * sms, from_us(times.whole_us), from_us(times.last_us)};
+}
+
 /// One worker's part of a GEMM.
 class Worker {
  public:
-  Worker(Role& role, const Gemm& gemm, const Tiles& tiles, std::shared_ptr<Turn> shared)
-      : role_(role), gemm_(gemm), work_(gemm), tiles_(tiles), shared_(std::move(shared)), own_{role.index} {}
+  Worker(Role& role, Job& job)
+      : role_(role), gemm_(job.gemm), work_(gemm_), tiles_(begun(role, job)), job_(job), own_{role.index} {}
 
   /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler. In a check each
   /// worker has tiles of its own, which nobody computes if it is not there.
   void run() {
     while (!is_last()) {
       Turn& turn = this->turn();
-      const Size number = std::exchange(turn.next, turn.next + (shared_ != nullptr ? 1 : role_.count));
-      compute(tiles_.sequence.tile(number, turn.place), tiles_.time_of(number));
+      const Size number = std::exchange(turn.next, turn.next + (job_.in_turns ? 1 : role_.count));
+      compute(tiles_.order.tile(number, turn.place), tiles_.time_of(number));
     }
     let_next_start();
     const Time begin = engine().now();
@@ -52,15 +93,25 @@ class Worker {
 
  private:
   Engine& engine() const { return role_.sim.engine; }
-  Turn& turn() { return shared_ != nullptr ? *shared_ : own_; }
-  bool is_last() { return turn().next >= tiles_.count; }
+  Turn& turn() { return job_.in_turns ? job_.turn : own_; }
+  bool is_last() { return turn().next >= tiles_.order.count(); }
+  /// Returns the tiles, which depend on the device's table of panels if there is one.
+  static const Tiles& begun(Role& role, Job& job) {
+    const GemmGroups& groups = job.gemm.groups;
+    const Site site = Site::here();
+    if (groups.count > 0) role.report_access(AccessKind::kLoad, groups.panel_count, sizeof *groups.panel_count, site);
+    if (!job.tiles) job.tiles = tiles_of(role.sim.machine, job.gemm, job.sms);
+    if (groups.count > 0 && *groups.panel_count > 0)
+      role.report_access(AccessKind::kLoad, groups.panels, *groups.panel_count * Size{sizeof(GemmPanel)}, site);
+    return *job.tiles;
+  }
   void let_next_start() {
     if (!std::exchange(lets_next_, true)) role_.let_next_start();
   }
 
   void compute(const GemmTile& tile, Time takes) {
     if (gemm_.gate.words != nullptr)
-      work_.for_each_gate(tile.rows, [&](int slot) {
+      work_.for_each_gate(tile, [&](int slot) {
         await(gemm_.gate.words + slot, gemm_.gate.epoch, static_cast<Epoch>(gemm_.gate.arrivals));
       });
     const Time begin = engine().now();
@@ -73,7 +124,11 @@ class Worker {
     report_epilogue(tile);
     if (work_.adds_to_ring(tile)) forward_sums(tile);
     Buffer result = multiply(tile);
-    if (gemm_.sum.calls != nullptr) result = TileSum(role_, gemm_).of(tile, std::move(result));
+    if (gemm_.sum.calls != nullptr) {
+      TileSum sum(role_, gemm_);
+      result = sum.of(tile, std::move(result));
+      if (gemm_.norm.weight != nullptr) result = TileNorm(role_, gemm_, sum.call()).of(tile, std::move(result));
+    }
     store(tile, result);
   }
 
@@ -97,18 +152,20 @@ class Worker {
     if (role_.sim.seams.monitor == nullptr) return;
     const Site site = Site::here();
     const Size row_bytes = gemm_.k * size_of(gemm_.type);
+    if (gemm_.groups.a_rows != nullptr)
+      role_.report_access(AccessKind::kLoad, gemm_.groups.a_rows + tile.rows.begin,
+                          tile.rows.size() * Size{sizeof(std::int32_t)}, site);
     for (Size row = tile.rows.begin, end = row; row < tile.rows.end; row = end) {
       end = work_.end_of_a(row, tile.rows.end);
-      role_.report_access(AccessKind::kTensorLoad, work_.a_row(row), (end - row) * row_bytes, site);
+      if (const std::byte* const a = work_.a_row(row); a != nullptr)
+        role_.report_access(AccessKind::kTensorLoad, a, (end - row) * row_bytes, site);
     }
-    const auto* const b = static_cast<const std::byte*>(gemm_.b);
+    const std::byte* const b = work_.b(tile);
     if (gemm_.b_layout == BLayout::kNxK)
-      return role_.report_access(AccessKind::kTensorLoad, b + tile.cols.begin * row_bytes, tile.cols.size() * row_bytes,
-                                 site);
+      return role_.report_access(AccessKind::kTensorLoad, b, tile.cols.size() * row_bytes, site);
     const Size element = size_of(gemm_.type);
     for (Size i = 0; i < gemm_.k; ++i)
-      role_.report_access(AccessKind::kTensorLoad, b + (i * gemm_.n + tile.cols.begin) * element,
-                          tile.cols.size() * element, site);
+      role_.report_access(AccessKind::kTensorLoad, b + i * gemm_.n * element, tile.cols.size() * element, site);
   }
 
   /// Reports the reads of a tile's epilogue: bias and scales.
@@ -157,7 +214,7 @@ class Worker {
     }
     const Time begin = engine().now();
     const Size row_bytes = work_.row_bytes(tile);
-    for (Size r = 0; role_.sim.seams.monitor != nullptr && r < tile.rows.size(); ++r)
+    for (Size r = 0; role_.sim.seams.monitor != nullptr && r < work_.owned_rows(tile).size(); ++r)
       role_.report_access(AccessKind::kStore, work_.row_in(c, first_row, tile, r), row_bytes, Site::here());
     for (Size r = 0; product && r < tile.rows.size(); ++r) {
       std::byte* const to = work_.row_in(c, first_row, tile, r);
@@ -183,18 +240,10 @@ class Worker {
   const Gemm& gemm_;
   const TileWork work_;
   const Tiles& tiles_;
-  std::shared_ptr<Turn> shared_;  // null: each worker has every `count`-th tile
-  Turn own_;
+  Job& job_;
+  Turn own_;  // without turns each worker has every `count`-th tile
   bool lets_next_ = false;
 };
-
-/// Returns the number of chunks with rows. Each chunk is computed over all columns before the next one.
-int passes_of(const TileSequence& sequence) {
-  int passes = 0;
-  for (int i = 0; i < sequence.chunks(); ++i)
-    if (!sequence.chunk(i).rows.empty()) ++passes;
-  return passes;
-}
 
 /// Returns the GEMM with the tiles of its kernel: for few rows whose sums are added up, all rows by 64 columns.
 Gemm as_computed(Gemm gemm) {
@@ -208,16 +257,12 @@ Gemm as_computed(Gemm gemm) {
 
 std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, const Gemm& given, const Team& team) {
   const Gemm gemm = as_computed(given);
-  const TileSequence sequence(gemm);
-  const Size count = sequence.tiles();
+  const Size count = most_tiles(gemm);
   if (count == 0) return {};
   const Machine& machine = simulator.machine;
   const int sms = gemm.sms > 0 ? gemm.sms : machine.gpu.sm_count;
-  const GemmShape shape{gemm.m, gemm.n, gemm.k, static_cast<int>(size_of(gemm.type)), passes_of(sequence)};
-  const GemmTileTimes times = gemm_tile_times(machine, gemm.tile_m, gemm.tile_n, shape, sms);
-  const Tiles tiles{sequence, count, count / sms * sms, from_us(times.whole_us), from_us(times.last_us)};
   KernelRequest request;
-  request.name = fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k);
+  request.name = gemm_name(gemm);
   request.pe = pe;
   request.team = team;
   request.blocks = static_cast<int>(std::min<Size>(sms, count));
@@ -228,9 +273,9 @@ std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, co
   // A tile's stages take an SM's memory: nothing fits beside it.
   request.threads = request.room = simulator.machine.gpu.max_threads_per_sm;
   request.startup = std::max<Time>(0, from_us(machine.gemm.launch_us) - simulator.costs.graph_gap);
-  request.body = [gemm, tiles, shared = fills ? nullptr : std::make_shared<Turn>()](Role& role) {
-    Worker(role, gemm, tiles, shared).run();
-  };
+  const auto job = std::make_shared<Job>(gemm, sms, !fills);
+  if (gemm.groups.count == 0) job->tiles = tiles_of(machine, job->gemm, sms);
+  request.body = [job](Role& role) { Worker(role, *job).run(); };
   return request;
 }
 

@@ -19,6 +19,8 @@ class TileSum {
 
   /// Returns the sum over all PEs of their `product` of a tile with all rows; empty in phantom mode.
   Buffer of(const GemmTile& tile, Buffer product);
+  /// Returns the number of the call that `of` served, counted from 1.
+  Epoch call() const { return calls_[0] + 1; }
 
  private:
   int blocks() const { return static_cast<int>(ceil_div(gemm_.m, Size{kSkinnyBlock})); }

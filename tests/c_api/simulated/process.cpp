@@ -103,6 +103,10 @@ class SimulatedStreamCalls final : public c::StreamCalls {
     stream.waited_for.push_back(event.of_stream);
     stream.stream->wait(event.event);
   }
+  void exchange_capture_mode(int& mode) const override {
+    thread_local int of_thread = 0;
+    std::swap(mode, of_thread);
+  }
 
  private:
   static CStream& plain(CStream& stream) {
@@ -216,9 +220,9 @@ std::string unlike(tandem_status status, tandem_status expected, const std::stri
 
 namespace tandem::c {
 
-std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind) {
+std::unique_ptr<StreamOrder> make_stream_order(DeviceKind kind, int device, int sms) {
   static const test::SimulatedStreamCalls calls;
-  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls);
+  if (kind == DeviceKind::kGpu) return std::make_unique<LastCall>(calls, launches_on(device), sms);
   return std::make_unique<HostOrder>();
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 namespace tandem::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::run_json;
 using testing::tandem;
@@ -55,7 +57,17 @@ TEST(OnHost, RunsBetweenHosts) {
   const auto ended = tandem(std::string("launch -n 2 sh -c 'TANDEM_HOST=$RANK exec ") + TANDEM_CLI_PATH +
                             " run all_gather_gemm --backend host --shape 512x1024x256 --dtype f16 --json -'");
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("\"correct\": true"));
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("\"correct\": true"), HasSubstr(" CPUs, 2 nodes\"")));
+}
+
+/// `tandem bench` between hosts prints its table once.
+TEST(OnHost, BenchesBetweenHosts) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  const auto ended = tandem(std::string("launch -n 2 sh -c 'TANDEM_HOST=$RANK exec ") + TANDEM_CLI_PATH +
+                            " bench all_to_all --backend host --algo two_level -b 64 -e 2K -f 32'");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("# all_to_all on 2 PEs of host"), HasSubstr("# wrong elements: 0 OK")));
+  EXPECT_EQ(std::count(ended.out.begin(), ended.out.end(), '\n'), 4 + 2 + 1) << ended.out;
 }
 
 /// Two processes of a job without a launcher meet at the tool's rendezvous, which ends with their world.

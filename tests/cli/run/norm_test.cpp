@@ -23,6 +23,19 @@ TEST(Norm, RunsAndIsRightOnBothBackends) {
     }
 }
 
+TEST(Norm, FollowsOperators) {
+  for (const std::string words :
+       {"gemm_all_reduce --shape 33x256x64 --pes 3 --norm rms", "gemm_reduce_scatter --shape 33x256x64 --norm layer",
+        "gemm_all_reduce --shape 20x256x64 --quantise row --backend host --pes 2",
+        "all_gather_gemm --shape 33x512x64 --activation swiglu",
+        "all_gather_gemm --shape 9x256x64 --activation geglu "
+        "--dtype fp8_e4m3 --out-dtype fp8_e4m3 --scales rows+columns --pes 2"}) {
+    const auto json = run_json(words);
+    EXPECT_EQ(json["correct"], true) << words;
+    EXPECT_NE(json["extras"], "") << words;
+  }
+}
+
 TEST(Norm, ListNamesItsAlgorithms) {
   const auto outcome = tandem("list");
   for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms()) {
@@ -49,6 +62,8 @@ TEST(Norm, RefusesOptionsByName) {
   EXPECT_THAT(error("run all_reduce_norm --quantise 64"),
               HasSubstr("--quantise: no '64'; there are none, static, row, 128"));
   EXPECT_THAT(error("run all_reduce_norm --norm batch"), HasSubstr("--norm: no 'batch'; there are none, rms, layer"));
+  EXPECT_THAT(error("run all_gather_gemm --shape 8x8x8 --norm rms"),
+              HasSubstr("--norm: does not apply to all_gather_gemm, but to all_reduce_norm, gemm_reduce_scatter"));
   EXPECT_THAT(error("run all_reduce_norm --hidden 0"), HasSubstr("hidden: 0 given"));
   EXPECT_THAT(error("run all_reduce_norm --bytes 1K"), HasSubstr("--bytes: does not apply to all_reduce_norm"));
   EXPECT_THAT(error("run all_reduce_norm --shape 1x1x1"), HasSubstr("--shape: does not apply to all_reduce_norm"));

@@ -66,11 +66,9 @@ std::string place(const BenchOptions& a, const Setup& setup) {
 }
 
 std::string place(const BenchOptions& a, const HostJob& job) {
-  Result where;
-  job.describe(where);
   return fmt::format("# {} on {} PEs of {}, {}, seed {}, warm-up calls {}, timed calls {}{}\n# times are measured",
-                     a.subject, job.pes, where.machine, job.by_processes ? "processes" : "threads", a.seed, a.warmups,
-                     a.iterations.value_or(1), a.in_place ? ", in-place" : "");
+                     a.subject, job.pes, HostJob::machine(), job.by_processes ? "processes" : "threads", a.seed,
+                     a.warmups, a.iterations.value_or(1), a.in_place ? ", in-place" : "");
 }
 
 std::string collective_row(const CollectiveRun& run, const Result& r) {

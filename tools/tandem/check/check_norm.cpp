@@ -1,6 +1,7 @@
-// all_reduce_norm under `tandem check`.
+// all_reduce_norm, and operators whose sums a norm follows, under `tandem check`.
 #include "check/run_once.h"
 #include "collectives/reference/norm_runs.h"
+#include "operators/reference/normed_runs.h"
 #include "tools/tandem/check/check_cases.h"
 
 namespace tandem::cli {
@@ -8,6 +9,7 @@ namespace {
 
 using kernels::NormPlaces;
 using kernels::NormRuns;
+using ops::NormedRuns;
 
 class NormProgram final : public CheckProgram {
  public:
@@ -39,6 +41,83 @@ constexpr Variant kVariants[] = {
     {"sharded", 40, NormPlaces::kSeparate, Quantisation::kStatic, true},
 };
 
+class NormedProgram final : public CheckProgram {
+ public:
+  explicit NormedProgram(NormedRuns runs) : runs_(std::move(runs)) {}
+  void run(World& world) const override {
+    if (const std::string wrong = ops::wrong_of_normed_runs(world, runs_); !wrong.empty())
+      throw checker::WrongResult(world.pe(), wrong);
+  }
+
+ private:
+  NormedRuns runs_;
+};
+
+struct NormedVariant {
+  const char* name;
+  Operator op;
+  Form form;
+  int shots = 0;
+  OperatorNorm norm;
+};
+
+const NormedVariant kNormedVariants[] = {
+    {"normed_packets", Operator::kGemmAllReduce, Form::kSequential, 0, {.norm = Norm::kRms, .residual = true}},
+    {"normed_two_shot",
+     Operator::kGemmAllReduce,
+     Form::kOverlapped,
+     2,
+     {.norm = Norm::kLayer, .residual = true, .sum = true}},
+    {"normed_rows",
+     Operator::kGemmReduceScatter,
+     Form::kOverlapped,
+     0,
+     {.norm = Norm::kRms, .residual = true, .sum = true, .quantisation = Quantisation::kRow}}};
+
+CheckCase case_of(int pes, const char* algorithm, const NormedRuns& runs) {
+  CheckCase one;
+  one.op = name(runs.op);
+  one.algorithm = algorithm;
+  one.machine = machine_for(pes);
+  one.pes = pes;
+  one.make = [runs] { return std::make_unique<NormedProgram>(runs); };
+  return one;
+}
+
+/// The GEMM's blocks add and norm. So many columns fill the GPU.
+CheckCase few_rows(int pes) {
+  NormedRuns runs;
+  runs.options.m = 2;
+  runs.options.n = 7680;
+  runs.options.form = Form::kOverlapped;
+  runs.options.use_tuned = false;
+  runs.options.norm = {.norm = Norm::kRms, .residual = true, .sum = true};
+  runs.rows = {2, 1};
+  runs.depth = 256;
+  return case_of(pes, "normed_few_rows", runs);
+}
+
+void add_normed_cases(std::vector<CheckCase>& cases, int pes) {
+  for (const NormedVariant& variant : kNormedVariants) {
+    NormedRuns runs;
+    runs.op = variant.op;
+    OperatorOptions& o = runs.options;
+    o.m = Size{3} * pes + 1;
+    o.n = 40;
+    o.type = DType::kF32;
+    o.form = variant.form;
+    o.shots = variant.shots;
+    if (o.form == Form::kOverlapped) o.reduction = Reduction::kOwner;
+    o.tile_m = 8;
+    o.tile_n = 16;
+    o.use_tuned = false;
+    o.norm = variant.norm;
+    runs.rows = {o.m, 1, o.m};
+    cases.push_back(case_of(pes, variant.name, runs));
+  }
+  if (pes == 2) cases.push_back(few_rows(pes));
+}
+
 }  // namespace
 
 void add_norm_cases(std::vector<CheckCase>& cases, int pes) {
@@ -67,6 +146,7 @@ void add_norm_cases(std::vector<CheckCase>& cases, int pes) {
       one.make = [runs] { return std::make_unique<NormProgram>(runs); };
       cases.push_back(std::move(one));
     }
+  add_normed_cases(cases, pes);
 }
 
 }  // namespace tandem::cli

@@ -9,6 +9,7 @@
 #include "gemm/host/reference.h"
 #include "tandem/error.h"
 #include "tools/tandem/data/data.h"
+#include "tools/tandem/data/normed_data.h"
 #include "tools/tandem/data/operator_extras.h"
 #include "tools/tandem/options/parallel.h"
 
@@ -82,7 +83,8 @@ void OperatorData::fill(int pe, std::byte* a, std::byte* b) const {
 void OperatorData::check(int pe, const std::byte* c, Check& check) const {
   const DType out_type = run_.options.result_type();
   const BLayout layout = run_.options.b_layout;
-  const double tolerance = operator_tolerance(run_.op, out_type, shape_.k, pes_);
+  const double of_sums = operator_tolerance(run_.op, out_type, shape_.k, pes_);
+  const double tolerance = run_.options.norm.any() ? normed_tolerance(run_, of_sums) : of_sums;
   check.expectation = fmt::format("within {:.1e}", tolerance);
   const OperatorShard shard = operator_shard(run_.op, shape_, pes_, pe);
   if (shard.c_elements() == 0) return;
@@ -90,9 +92,13 @@ void OperatorData::check(int pe, const std::byte* c, Check& check) const {
   const std::byte* const a = a_.data() + shard.c_rows.begin * shape_.k * size_of(type_);
   const std::byte* const b =
       b_.data() + shard.c_columns.begin * (layout == BLayout::kNxK ? shape_.k : 1) * size_of(type_);
-  const Mismatch found = check_gemm(a, shape_.k, b, ldb, layout, c, shard.c_columns.size(), shard.c_rows.size(),
-                                    shard.c_columns.size(), shape_.k, type_, out_type, tolerance,
-                                    epilogue_of(run_, seed_, all_of(shard.c_rows), all_of(shard.c_columns)));
+  const std::vector<Size> rows = all_of(shard.c_rows);
+  const Size ldc = columns_after(run_.options.activation, shard.c_columns.size());
+  const Mismatch found =
+      run_.options.norm.any()
+          ? check_normed(run_, seed_, {rows, a, b, layout, c}, tolerance)
+          : check_gemm(a, shape_.k, b, ldb, layout, c, ldc, shard.c_rows.size(), shard.c_columns.size(), shape_.k,
+                       type_, out_type, tolerance, epilogue_of(run_, seed_, rows, all_of(shard.c_columns)));
   check.checked += found.checked;
   check.wrong += found.wrong;
   if (!std::isfinite(found.max_rel_error)) check.max_error.reset();

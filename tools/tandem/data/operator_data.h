@@ -14,7 +14,7 @@ namespace tandem::cli {
 struct OperatorShard {
   Range a_rows, a_columns;  ///< of A, m x k
   Range b_rows, b_columns;  ///< of B, n x k
-  Range c_rows, c_columns;  ///< of C, m x n
+  Range c_rows, c_columns;  ///< of the product, m x n
 
   Size a_elements() const { return a_rows.size() * a_columns.size(); }
   Size b_elements() const { return b_rows.size() * b_columns.size(); }

@@ -4,6 +4,7 @@
 
 #include "gemm/contract/epilogue.h"
 #include "tools/tandem/data/data.h"
+#include "tools/tandem/data/normed_data.h"
 #include "tools/tandem/data/operator_data.h"
 
 namespace tandem::cli {
@@ -71,9 +72,21 @@ OperatorExtras::OperatorExtras(World& world, const OperatorRun& run, std::uint64
   const OperatorShard shard = operator_shard(run.op, run.shape(), world.num_pes(), world.pe());
   SymmetricHeap& heap = world.heap();
   if (run.bias) bias_ = heap.allocate_local<std::byte>(shard.c_columns.size() * size_of(bias_dtype(run)), "bias");
+  if (run.options.norm.any()) {
+    const Size row = run.options.n * size_of(run.options.result_type());
+    const Size rows = rows_of_norm(run.options.m).size();
+    residual_ = heap.allocate_local<std::byte>(rows * row, "residual");
+    norm_weight_ = heap.allocate_local<std::byte>(row, "norm weight");
+    sum_ = heap.allocate_local<std::byte>(rows * row, "sum");
+    norm_scales_ = heap.allocate_local<float>(rows * ceil_div(run.options.n, Size{128}), "scales of c");
+  }
   if (!run.scales) return;
   a_scale_ = heap.allocate_local<float>(max(1, shard.a_rows.size()), "scales of a");
   b_scale_ = heap.allocate_local<float>(max(1, shard.c_columns.size()), "scales of b");
+}
+
+Range OperatorExtras::rows_of_norm(Size m) const {
+  return run_.op == Operator::kGemmReduceScatter ? split(m, world_.num_pes())[world_.pe()] : Range{0, m};
 }
 
 void OperatorExtras::fill(Size m) {
@@ -91,6 +104,19 @@ void OperatorExtras::fill(Size m) {
       for (const float value : bias_values(run_, seed_, all_of(shard.c_columns))) values.push_back(convert<T>(value));
       copy(bias_, values);
     });
+  if (o.norm.any()) {
+    const auto copy_row = [&](std::byte* to, const std::vector<float>& row) {
+      dispatch(o.result_type(), [&]<class T>() {
+        std::vector<T> values;
+        for (const float value : row) values.push_back(convert<T>(value));
+        copy(to, values);
+      });
+    };
+    copy_row(norm_weight_, norm_weight(run_, seed_));
+    const Range rows = rows_of_norm(m);
+    for (Size row = rows.begin; row < rows.end; ++row)
+      copy_row(residual_ + (row - rows.begin) * o.n * size_of(o.result_type()), residual_row(run_, seed_, row));
+  }
   if (!run_.scales) return;
   copy(a_scale_, scales(seed_, kStreamOfAScales, places(o.a_scale_per_row, shard.a_rows)));
   copy(b_scale_, scales(seed_, kStreamOfBScales, places(o.b_scale_per_column, shard.c_columns)));
@@ -103,6 +129,11 @@ OperatorCall OperatorExtras::call(Size m, const void* a, const void* b, void* c)
   b_scale_call_ = b_scale_;
   OperatorCall call{m, a, {&b_call_, 1}, {&c_call_, 1}};
   if (run_.bias) call.bias = {&bias_call_, 1};
+  const OperatorNorm& norm = run_.options.norm;
+  if (norm.residual) call.residual = residual_;
+  if (norm.norm != Norm::kNone) call.norm_weight = norm_weight_;
+  if (norm.sum) call.sum = sum_;
+  if (norm.quantisation == Quantisation::kRow || norm.quantisation == Quantisation::kGroup) call.scales = norm_scales_;
   if (!run_.scales) return call;
   call.a_scale = a_scale_;
   call.b_scale = {&b_scale_call_, 1};

@@ -1,6 +1,6 @@
 #pragma once
-/// Inputs of operators besides their matrices: a bias, and the scales of fp8. They are functions of the seed and of
-/// their place in the whole problem.
+/// Inputs of operators besides their matrices: a bias, the scales of fp8, and the inputs of a norm. They are functions
+/// of the seed and of their place in the whole problem.
 
 #include <vector>
 
@@ -20,10 +20,14 @@ class OperatorExtras {
   OperatorCall call(Size m, const void* a, const void* b, void* c);
 
  private:
+  Range rows_of_norm(Size m) const;
+
   World& world_;
   const OperatorRun& run_;
   std::uint64_t seed_;
   std::byte* bias_ = nullptr;
+  std::byte *residual_ = nullptr, *norm_weight_ = nullptr, *sum_ = nullptr;
+  float* norm_scales_ = nullptr;
   float *a_scale_ = nullptr, *b_scale_ = nullptr;
   const void *b_call_ = nullptr, *bias_call_ = nullptr;
   void* c_call_ = nullptr;

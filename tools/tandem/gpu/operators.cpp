@@ -35,9 +35,11 @@ OperatorJob make_job(const Options& a, const std::string& subject) {
   one.subject = subject;
   all.run = make_operator_run(std::get<Operator>(parse_subject(subject)), one);
   all.job = make_gpu_job(a, {}, {1});
-  const bool is_plain = !all.run.bias && !all.run.scales && all.run.options.activation == Activation::kNone;
+  const OperatorOptions& o = all.run.options;
+  const bool is_plain = !all.run.bias && !all.run.scales && o.activation == Activation::kNone && !o.norm.any();
   if (a.versus && !is_plain)
-    throw InvalidArgument("--vs: given, allowed without --bias, --activation and --scales: peers have plain products");
+    throw InvalidArgument(
+        "--vs: given, allowed without --bias, --activation, --scales and --norm: peers have plain products");
   return all;
 }
 

@@ -73,9 +73,9 @@ std::string HostJob::machine() {
   return fmt::format("host, {} CPUs", std::max(1U, std::thread::hardware_concurrency()));
 }
 
-void HostJob::describe(Result& result) const {
+void HostJob::describe(Result& result, int nodes) const {
   result.backend = "host";
-  result.machine = machine();
+  result.machine = nodes == 1 ? machine() : fmt::format("{}, {} nodes", machine(), nodes);
   result.seed = seed;
 }
 

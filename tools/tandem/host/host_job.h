@@ -30,8 +30,8 @@ struct HostJob : JobPlace {
   bool keeps_result_of(int pe) const { return by_processes || pe == 0; }
   /// Returns the name of this computer for people.
   static std::string machine();
-  /// Adds where it ran.
-  void describe(Result& result) const;
+  /// Adds where it ran. `nodes`: those of its world.
+  void describe(Result& result, int nodes) const;
 };
 
 /// Throws InvalidArgument.

@@ -44,11 +44,13 @@ bool is_second(const char* option, const std::string& text, const char* first, c
   return text == second;
 }
 
+constexpr std::array kActivations{"none", "relu", "gelu", "silu", "swiglu", "geglu"};
+
 Activation parse_activation(const std::string& text) {
-  constexpr std::array kNames{"none", "relu", "gelu", "silu"};
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    if (text == kNames.at(i)) return static_cast<Activation>(i);
-  throw InvalidArgument(fmt::format("--activation: '{}' given, allowed is one of {}", text, fmt::join(kNames, ", ")));
+  for (std::size_t i = 0; i < kActivations.size(); ++i)
+    if (text == kActivations.at(i)) return static_cast<Activation>(i);
+  throw InvalidArgument(
+      fmt::format("--activation: '{}' given, allowed is one of {}", text, fmt::join(kActivations, ", ")));
 }
 
 void set_scales(OperatorRun& run, const std::string& text) {
@@ -71,6 +73,18 @@ DType parse_out_dtype(const std::string& text) {
   }
 }
 
+/// A norm comes with a residual, and with the sums as an output.
+void set_norm(OperatorNorm& norm, const Arguments& a) {
+  norm.residual = norm.sum = true;
+  norm.norm = Norm::kRms;
+  try {
+    if (a.norm) norm.norm = parse_norm(*a.norm);
+    if (a.quantise) norm.quantisation = parse_quantisation(*a.quantise);
+  } catch (const InvalidArgument& error) {  // it names the option without its dashes
+    throw InvalidArgument(fmt::format("--{}", error.what()));
+  }
+}
+
 /// Sets everything that is computed besides the plain product.
 void set_epilogue(OperatorRun& run, const Arguments& a) {
   OperatorOptions& o = run.options;
@@ -78,6 +92,7 @@ void set_epilogue(OperatorRun& run, const Arguments& a) {
   if (a.out_dtype) o.out_type = parse_out_dtype(*a.out_dtype);
   if (a.b_layout && is_second("--b-layout", *a.b_layout, "NxK", "KxN")) o.b_layout = BLayout::kKxN;
   if (a.activation) o.activation = parse_activation(*a.activation);
+  if (a.norm || a.quantise) set_norm(o.norm, a);
   run.bias = a.bias;
   if (a.scales) set_scales(run, *a.scales);
 }
@@ -115,7 +130,6 @@ const char* summary(Operator op) {
 }
 
 std::string extras_text(const OperatorRun& run) {
-  constexpr std::array kActivations{"", "relu", "gelu", "silu"};
   const OperatorOptions& o = run.options;
   std::vector<std::string> parts;
   if (o.out_type && o.out_type != o.type) parts.push_back(fmt::format("to {}", name(*o.out_type)));
@@ -127,6 +141,9 @@ std::string extras_text(const OperatorRun& run) {
                                                                        : "tensors"));
   }
   if (run.bias) parts.emplace_back("bias");
+  if (o.norm.any()) parts.push_back(fmt::format("residual, {} norm", name(o.norm.norm)));
+  if (o.norm.quantisation != Quantisation::kNone)
+    parts.push_back(fmt::format("C in fp8_e4m3 by {}", name(o.norm.quantisation)));
   if (o.activation != Activation::kNone) parts.emplace_back(kActivations.at(static_cast<std::size_t>(o.activation)));
   return fmt::format("{}", fmt::join(parts, ", "));
 }

@@ -87,7 +87,10 @@ void add_norm(CLI::App& app, Arguments& a) {
   constexpr const char* group = "all_reduce_norm";
   app.add_option("--rows", a.rows, "number of rows, with K, M or G (default: 16; exchange_heads: 1024)")->group(group);
   app.add_option("--hidden", a.hidden, "elements of a row (default: 8192; dispatch, combine: 7168)")->group(group);
-  app.add_option("--norm", a.norm, "norm of each row: none, rms (default) or layer")->group(group);
+  app.add_option("--norm", a.norm,
+                 "norm of each row: none, rms (default) or layer; gemm_reduce_scatter, gemm_all_reduce: "
+                 "with a residual, behind the sums (default: no residual, no norm)")
+      ->group(group);
   app.add_option("--quantise", a.quantise,
                  "scale of an fp8_e4m3 output: none (default, no fp8), static, row or 128 (one for 128 elements)")
       ->group(group);
@@ -127,7 +130,11 @@ void add_shape(CLI::App& app, Arguments& a) {
   app.add_option("--b-layout", a.b_layout, "layout of B: NxK, as the weights of PyTorch's Linear (default), or KxN")
       ->group(group);
   app.add_flag("--bias", a.bias, "add a bias to each column of C")->group(group);
-  app.add_option("--activation", a.activation, "activation of C: none (default), relu, gelu or silu")->group(group);
+  app.add_option(
+         "--activation", a.activation,
+         "activation of C: none (default), relu, gelu or silu; all_gather_gemm: also swiglu or geglu, whose gates and "
+         "ups are B's columns")
+      ->group(group);
   app.add_option("--scales", a.scales,
                  "scales of fp8_e4m3: tensors (one for A, one for B), rows (of A), columns (of C) or rows+columns "
                  "(default: none)")

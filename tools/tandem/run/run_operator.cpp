@@ -30,7 +30,7 @@ class Program {
     const Size element = size_of(run_.options.type);
     auto* const a = heap.allocate_local<std::byte>(shard.a_elements() * element, "a");
     auto* const b = heap.allocate_local<std::byte>(shard.b_elements() * element, "b");
-    const Size c_bytes = shard.c_elements() * size_of(run_.options.result_type());
+    const Size c_bytes = columns_after(run_.options.activation, shard.c_elements()) * size_of(run_.options.c_type());
     auto* const c = heap.allocate_local<std::byte>(c_bytes, "c");
     const auto plan = make_operator(world, run_.op, run_.options);
     options_ = plan->options();
@@ -128,7 +128,8 @@ double bytes_per_pe(const OperatorRun& run, int pes) {
   double shared = (m * k + n * k) / pes + 2 * m * n + m * n / pes;
   if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
   if (run.op == Operator::kGemmAllReduce) shared += m * n;
-  const double extras = 4 * (m + 2 * n);  // bias and scales
+  const double normed = run.options.norm.any() ? 3 * m * n : 0;  // residual, sum and partial sums
+  const double extras = 4 * (m + 2 * n) + 4 * normed;            // bias and scales, of f32
   // Elements of C are at least as large as those of A and B.
   return shared * static_cast<double>(size_of(run.options.result_type())) + extras;
 }
@@ -143,6 +144,7 @@ Result run_operator_on_host(const OperatorRun& run, const HostJob& job) {
   const OperatorData data(run, job.pes, job.seed);
   Result result = result_of(run, job.pes);
   CallWindow window;
+  int nodes = 1;
   const auto run_one = [&](World& world, Shared& shared) {
     Program program(run, &data, job.seed, [] {});
     program(world);
@@ -153,11 +155,12 @@ Result run_operator_on_host(const OperatorRun& run, const HostJob& job) {
     if (run.explain) result.options = program.choices();
     result.algorithm = algorithm_name(program.options(), program.strategy());
     result.time_us = us;
+    nodes = world.team().nodes();
     if (!is_part(run.options.form)) result.check = check;
     window = last;
   };
   job.run(bytes_per_pe(run, job.pes), run_one, job.to_pictures(result, window));
-  job.describe(result);
+  job.describe(result, nodes);
   return result;
 }
 

@@ -41,6 +41,7 @@ Result simulate(Program& program, Result result, const std::string& what, bool e
 template <class Make>
 Result run_on_host(const HostJob& job, Result result, double bytes_per_pe, bool explain, const Make& make) {
   CallWindow window;
+  int nodes = 1;
   const auto run_one = [&](World& world, Shared& shared) {
     auto program = make();
     program(world);
@@ -51,12 +52,13 @@ Result run_on_host(const HostJob& job, Result result, double bytes_per_pe, bool 
     if (explain) result.options = program.choices();
     result.algorithm = program.algorithm();
     result.time_us = us;
+    nodes = world.team().nodes();
     result.check = check;
     result.check->expectation = program.check().expectation;
     window = last;
   };
   job.run(bytes_per_pe, run_one, job.to_pictures(result, window));
-  job.describe(result);
+  job.describe(result, nodes);
   return result;
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,10 +83,29 @@ def share_id(store: Any, rank: int, size: int) -> tuple[bytes, int, int]:
     arrival = int(store.add(f"tandem/arrivals/{rank}", 1))
     key = f"tandem/world/{arrival}"
     if rank == 0:
-        made = unique_id()
+        made = unique_id(own_address(store))
         store.set(key, made.hex())
         return made, rank, size
     return bytes.fromhex(bytes(store.get(key)).decode()), rank, size
+
+
+def own_address(store: Any) -> str | None:
+    """This host's address as the other hosts of a job reach it. None: the job is on one host, or has no address."""
+    local, all_processes = os.environ.get("LOCAL_WORLD_SIZE"), os.environ.get("WORLD_SIZE")
+    if local is not None and local == all_processes:
+        return None
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    server = getattr(store, "host", None) or os.environ.get("MASTER_ADDR")
+    if not server:
+        return None
+    try:  # A datagram socket has the address of the route to its peer, and sends nothing.
+        family, kind, _, _, peer = socket.getaddrinfo(server, 1, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as route:
+            route.connect(peer)
+            return str(route.getsockname()[0])
+    except OSError:
+        return None
 
 
 def world_for(name: str, device_type: str, **options: Any) -> GroupWorld:

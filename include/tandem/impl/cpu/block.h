@@ -11,6 +11,7 @@
 #include "tandem/impl/block_ops.h"
 #include "tandem/impl/cpu/block_core.h"
 #include "tandem/impl/cpu/fragment.h"
+#include "tandem/impl/cpu/small_floats.h"
 #include "tandem/reduce_op.h"
 
 namespace tandem::cpu {
@@ -365,6 +366,13 @@ class Block : public BlockOps<Block> {
     Fragment<A> result(range.size(), core_->backed(from.on(0)), core_->layout(sizeof(T)));
     if (!result.backed() || range.empty()) return result;
     const auto values = [&](int other) { return from.on(other) + range.begin; };
+    if constexpr (std::is_same_v<A, float> && impl::is_vectorised<T>) {
+      if (adds(op)) {
+        impl::widen_sum(result.data(), values(0), values(1), range.size());
+        for (int other = 2; other < num_pes(); ++other) impl::widen_add(result.data(), values(other), range.size());
+        return result;
+      }
+    }
     by_operation<A>(op, [&](auto operation) {
       impl::for_each_pair(result.data(), values(0), values(1), range.size(), [operation](auto x, auto y) {
         return operation(tandem::convert<A>(x), tandem::convert<A>(y));
@@ -406,6 +414,10 @@ class Block : public BlockOps<Block> {
   static void convert_all(To* to, const From* from, Size count) {
     if constexpr (std::is_same_v<To, From>)
       std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(To));
+    else if constexpr (std::is_same_v<To, float> && impl::is_vectorised<From>)
+      impl::widen(to, from, count);
+    else if constexpr (impl::is_vectorised<To> && std::is_same_v<From, float>)
+      impl::narrow(to, from, count);
     else
       impl::for_each_element(to, from, count, [](From x) { return tandem::convert<To>(x); });
   }

@@ -20,6 +20,13 @@ extern const GemmKernel kF16Tile128x256KxN;
 extern const GemmKernel kE4m3ToBf16Tile128x128;
 extern const GemmKernel kE4m3ToF16Tile128x128;
 extern const GemmKernel kE4m3ToE4m3Tile128x128;
+extern const GemmKernel kBf16Gated128x256;
+extern const GemmKernel kF16Gated128x256;
+extern const GemmKernel kE4m3ToBf16Gated128x128;
+extern const GemmKernel kE4m3ToE4m3Gated128x128;
+extern const GemmKernel kBf16Groups128x256;
+extern const GemmKernel kBf16RowsOfGroups128x256;
+extern const GemmKernel kF16Groups128x256;
 
 extern const SkinnyKernel kBf16Skinny16;
 extern const SkinnyKernel kBf16Skinny32;
@@ -27,39 +34,54 @@ extern const SkinnyKernel kBf16Skinny48;
 extern const SkinnyKernel kBf16Skinny64;
 extern const SkinnyKernel kBf16Skinny128;
 extern const SkinnyKernel kBf16Skinny256;
+extern const SkinnyKernel kBf16Normed16;
+extern const SkinnyKernel kBf16Normed32;
+extern const SkinnyKernel kBf16Normed48;
+extern const SkinnyKernel kBf16Normed64;
 
 namespace {
 
-std::string describe(DType type, DType out_type, int tile_m, int tile_n, BLayout layout) {
-  const std::string types = type == out_type ? name(type) : fmt::format("{} to {}", name(type), name(out_type));
-  return fmt::format("{} {}x{}{}", types, tile_m, tile_n, layout == BLayout::kKxN ? " with B as KxN" : "");
+/// Describes a kernel, or the kernel that a GEMM needs.
+template <class T>
+std::string describe(const T& of, GemmRows rows, bool gated) {
+  const std::string types =
+      of.type == of.out_type ? name(of.type) : fmt::format("{} to {}", name(of.type), name(of.out_type));
+  return fmt::format("{} {}x{}{}{}{}", types, of.tile_m, of.tile_n,
+                     of.b_layout == BLayout::kKxN ? " with B as KxN" : "", gated ? " gated" : "",
+                     rows == GemmRows::kOfShards   ? ""
+                     : rows == GemmRows::kOfPanels ? " of groups"
+                                                   : " of groups with a_rows");
 }
 
 /// Returns whether rows and matrices start at multiples of 16 bytes, as TMA needs.
 bool is_for_tma(const Gemm& gemm) {
   constexpr Size kBytes = 16;
   const auto is_aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % kBytes == 0; };
-  return gemm.k % (kBytes / size_of(gemm.type)) == 0 && gemm.n % (kBytes / size_of(gemm.out_type)) == 0 &&
-         is_aligned(gemm.a) && is_aligned(gemm.b) && is_aligned(gemm.c);
+  return gemm.k % (kBytes / size_of(gemm.type)) == 0 &&
+         columns_after(gemm.activation, gemm.n) % (kBytes / size_of(gemm.out_type)) == 0 && is_aligned(gemm.a) &&
+         is_aligned(gemm.b) && is_aligned(gemm.c);
 }
 
 bool is_for(const GemmKernel& kernel, const Gemm& gemm) {
   return kernel.type == gemm.type && kernel.out_type == gemm.out_type && kernel.tile_m == gemm.tile_m &&
-         kernel.tile_n == gemm.tile_n && kernel.b_layout == gemm.b_layout;
+         kernel.tile_n == gemm.tile_n && kernel.b_layout == gemm.b_layout && kernel.rows == rows_of(gemm) &&
+         kernel.gated == is_gated(gemm.activation);
 }
 
 }  // namespace
 
 std::span<const GemmKernel* const> gemm_kernels() {
-  static const std::array kernels{&kBf16Tile128x256,      &kBf16Tile128x256KxN,    &kBf16Tile128x128,
-                                  &kF16Tile128x256,       &kF16Tile128x256KxN,     &kE4m3ToBf16Tile128x128,
-                                  &kE4m3ToF16Tile128x128, &kE4m3ToE4m3Tile128x128, &kBf16Tile128x192};
+  static const std::array kernels{
+      &kBf16Tile128x256,        &kBf16Tile128x256KxN,    &kBf16Tile128x128,         &kF16Tile128x256,
+      &kF16Tile128x256KxN,      &kE4m3ToBf16Tile128x128, &kE4m3ToF16Tile128x128,    &kE4m3ToE4m3Tile128x128,
+      &kBf16Tile128x192,        &kBf16Gated128x256,      &kF16Gated128x256,         &kE4m3ToBf16Gated128x128,
+      &kE4m3ToE4m3Gated128x128, &kBf16Groups128x256,     &kBf16RowsOfGroups128x256, &kF16Groups128x256};
   return kernels;
 }
 
 std::span<const SkinnyKernel* const> skinny_kernels() {
-  static const std::array kernels{&kBf16Skinny16, &kBf16Skinny32,  &kBf16Skinny48,
-                                  &kBf16Skinny64, &kBf16Skinny128, &kBf16Skinny256};
+  static const std::array kernels{&kBf16Skinny16,  &kBf16Skinny32, &kBf16Skinny48, &kBf16Skinny64, &kBf16Skinny128,
+                                  &kBf16Skinny256, &kBf16Normed16, &kBf16Normed32, &kBf16Normed48, &kBf16Normed64};
   return kernels;
 }
 
@@ -71,7 +93,9 @@ const SkinnyKernel* find_skinny_kernel(const Gemm& gemm, int sms) {
   if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kSkinnyBlock || gemm.k < kLeastDepth))
     return nullptr;
   for (const SkinnyKernel* kernel : skinny_kernels())
-    if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows) return kernel;
+    if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows &&
+        kernel->normed == (gemm.norm.weight != nullptr))
+      return kernel;
   return nullptr;
 }
 
@@ -83,11 +107,10 @@ const GemmKernel& find_gemm_kernel(const Gemm& gemm) {
   std::string known;
   for (const GemmKernel* kernel : gemm_kernels()) {
     if (is_for(*kernel, gemm)) return *kernel;
-    known += (known.empty() ? "" : ", ") +
-             describe(kernel->type, kernel->out_type, kernel->tile_m, kernel->tile_n, kernel->b_layout);
+    known += (known.empty() ? "" : ", ") + describe(*kernel, kernel->rows, kernel->gated);
   }
   throw Unsupported(fmt::format("gemm: tiles of {} given, the GPU's kernels are {}",
-                                describe(gemm.type, gemm.out_type, gemm.tile_m, gemm.tile_n, gemm.b_layout), known));
+                                describe(gemm, rows_of(gemm), is_gated(gemm.activation)), known));
 }
 
 }  // namespace tandem::cuda

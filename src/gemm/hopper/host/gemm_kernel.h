@@ -21,6 +21,19 @@ struct GemmLaunch {
   RecordArea record;  ///< where it records; without records it does not
 };
 
+/// The rows that a kernel computes.
+enum class GemmRows {
+  kOfShards,  ///< one product
+  kOfPanels,  ///< the panels of many groups
+  kIndexed,   ///< likewise, with an index for each row of A
+};
+
+/// Returns the rows of a GEMM.
+inline GemmRows rows_of(const Gemm& gemm) {
+  if (gemm.groups.count == 0) return GemmRows::kOfShards;
+  return gemm.groups.a_rows == nullptr ? GemmRows::kOfPanels : GemmRows::kIndexed;
+}
+
 struct GemmKernel {
   DType type = DType::kBF16;
   DType out_type = DType::kBF16;
@@ -29,6 +42,8 @@ struct GemmKernel {
   void (*launch)(const GemmLaunch& launch) = nullptr;
   /// Loads it on the current device, so that no launch has to.
   int (*load)() = nullptr;
+  GemmRows rows = GemmRows::kOfShards;
+  bool gated = false;  ///< whether it is for the gated activations, or for the others
 };
 
 std::span<const GemmKernel* const> gemm_kernels();
@@ -45,6 +60,7 @@ struct SkinnyKernel {
   int rows = 0;               ///< largest number
   void (*launch)(const GemmLaunch& launch) = nullptr;
   int (*load)() = nullptr;
+  bool normed = false;  ///< whether it is for GEMMs with GemmNorm, or for the others
 };
 
 std::span<const SkinnyKernel* const> skinny_kernels();

@@ -7,7 +7,7 @@ namespace tandem::cuda {
 
 /// Returns the place of the first of `owner`'s rows, which start at row `begin` of C.
 inline std::byte* destination_of(const Gemm& gemm, int owner, Size begin) {
-  const Size row_bytes = gemm.n * size_of(gemm.out_type);
+  const Size row_bytes = columns_after(gemm.activation, gemm.n) * size_of(gemm.out_type);
   const Size block_bytes = gemm.rows.shard_rows() * row_bytes;
   if (gemm.ring.received != nullptr)
     return owner == gemm.me ? static_cast<std::byte*>(gemm.c) : gemm.ring.forwarded + owner * block_bytes;

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "gemm/contract/activation.h"
 #include "gemm/host/reference.h"
 #include "tandem/error.h"
+#include "tools/tandem/data/normed_data.h"
 #include "tools/tandem/options/parallel.h"
 
 namespace tandem::cli {
@@ -18,6 +20,18 @@ constexpr Size kSamples = 48;  // rows and columns whose elements are checked
 constexpr std::uint64_t kStreamOfA = 0, kStreamOfB = 1;
 
 bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCommunicationOnly; }
+
+/// Returns the columns of the product behind columns of C: with a gated activation as interleave_gates lays them out.
+std::vector<Size> multiplied_columns(Activation activation, const std::vector<Size>& columns) {
+  if (!is_gated(activation)) return columns;
+  constexpr Size kPairs = 2 * kGateGroup;
+  std::vector<Size> all;
+  for (Size i = 0; i < 2 * static_cast<Size>(columns.size()); ++i) {
+    const Size in_c = columns[static_cast<std::size_t>(i / kPairs * kGateGroup + i % kGateGroup)];
+    all.push_back(column_of_gate(in_c) + (i % kPairs < kGateGroup ? 0 : kGateGroup));
+  }
+  return all;
+}
 
 /// Returns up to kSamples places of a range, including its ends.
 std::vector<Size> samples(Range range) {
@@ -38,13 +52,18 @@ struct OperatorBenchmark::Program {
   std::vector<double> us;
 };
 
+/// Returns the bytes of this PE's C.
+Size OperatorBenchmark::c_bytes(const OperatorShard& shard) const {
+  return columns_after(run_.options.activation, shard.c_elements()) * size_of(run_.options.c_type());
+}
+
 Size operator_heap(const OperatorRun& run, int pes) {
   const auto& [m, n, k] = run.shape();
   const bool gather = run.op == Operator::kAllGatherGemm;
   const Size own = gather ? ceil_div(m, pes) * k + ceil_div(n, pes) * (k + m) : (m + n) * ceil_div(k, pes) + m * n;
   // The sequential plan and the two alternating overlapped plans each have gathered data, or partial sums, staging and
   // sums.
-  const Size staged = 3 * (gather ? m * k : 4 * m * n);
+  const Size staged = 3 * (gather ? m * k : 4 * m * n) + (run.options.norm.any() ? 6 * m * n : 0);
   return (own + staged + (staged >> 3)) * size_of(run.options.result_type()) + (Size{1} << 30);
 }
 
@@ -70,7 +89,7 @@ OperatorBenchmark::OperatorBenchmark(World& world, Shared& shared, NcclPeer* ncc
   a_ = world.heap().allocate_local<std::byte>(shard.a_elements() * element, "a");
   b_ = world.heap().allocate_local<std::byte>(shard.b_elements() * element, "b");
   const Size c_element = size_of(run.options.result_type());
-  c_ = world.heap().allocate_local<std::byte>(shard.c_elements() * c_element, "c");
+  c_ = world.heap().allocate_local<std::byte>(c_bytes(shard), "c");
   plan_ = make_operator(world, run.op, run.options);
   if (!is_part(run.options.form) && plan_->options().form != Form::kSequential) {
     OperatorOptions sequential = run.options;
@@ -210,7 +229,7 @@ GpuOperator OperatorBenchmark::measure(Size m) {
 Check OperatorBenchmark::check(Program& program, const Local& local) {
   Check own;
   own.expectation = "nothing";
-  const Size bytes = local.shard.c_elements() * size_of(run_.options.result_type());
+  const Size bytes = c_bytes(local.shard);
   constexpr int nan_in_every_type = 0xFF;
   cuda::check(cudaMemsetAsync(c_, nan_in_every_type, static_cast<std::size_t>(bytes), cuda_stream_), "cudaMemset");
   stream_.synchronize();
@@ -227,39 +246,62 @@ void OperatorBenchmark::check_samples(const std::byte* c, const Local& local, Ch
   });
 }
 
+/// Returns the elements of C in these rows and columns, counted in the columns of C.
+std::vector<std::byte> OperatorBenchmark::copied(const std::byte* c, const Local& local, const std::vector<Size>& rows,
+                                                 const std::vector<Size>& columns) const {
+  const Size element = size_of(run_.options.c_type());
+  const Activation activation = run_.options.activation;
+  const Size first = columns_after(activation, local.shard.c_columns.begin);
+  std::vector<std::byte> row(
+      static_cast<std::size_t>(columns_after(activation, local.shard.c_columns.size()) * element));
+  std::vector<std::byte> found(rows.size() * columns.size() * static_cast<std::size_t>(element));
+  std::byte* next = found.data();
+  for (const Size at : rows) {
+    const auto bytes = static_cast<Size>(row.size());
+    world_.copy_out(row.data(), c + (at - local.shard.c_rows.begin) * bytes, bytes);
+    for (const Size column : columns) {
+      std::memcpy(next, row.data() + (column - first) * element, static_cast<std::size_t>(element));
+      next += element;
+    }
+  }
+  return found;
+}
+
 template <class T>
 void OperatorBenchmark::check_typed(const std::byte* c, const Local& local, Check& check) const {
-  const std::vector<Size> rows = samples(local.shard.c_rows), columns = samples(local.shard.c_columns);
+  constexpr std::size_t kNormedRows = 4;  // a norm needs whole rows
+  const OperatorOptions& o = run_.options;
+  const Range of_c{columns_after(o.activation, local.shard.c_columns.begin),
+                   columns_after(o.activation, local.shard.c_columns.end)};
+  std::vector<Size> rows = samples(local.shard.c_rows);
+  if (o.norm.any()) rows.resize(std::min(rows.size(), kNormedRows));
+  const std::vector<Size> in_c = o.norm.any() ? all_of(of_c) : samples(of_c);
+  const std::vector<Size> columns = multiplied_columns(o.activation, in_c);
   const auto height = static_cast<Size>(rows.size()), width = static_cast<Size>(columns.size());
-  const Size k = run_.options.k;
+  const Size k = o.k;
   if (height * width == 0) return;
   const NormalData<T> data(method_.seed);
   std::vector<T> a(static_cast<std::size_t>(height * k)), b(static_cast<std::size_t>(width * k));
-  const DType out_type = run_.options.result_type();
-  const Size element = size_of(out_type);
-  std::vector<std::byte> found(static_cast<std::size_t>(height * width * element));
   for (Size i = 0; i < height; ++i) data.fill(kStreamOfA, rows[static_cast<std::size_t>(i)] * k, a.data() + i * k, k);
-  for (Size j = 0; j < width; ++j) {
-    const Size column = columns[static_cast<std::size_t>(j)];
-    if (run_.options.b_layout == BLayout::kNxK) data.fill(kStreamOfB, column * k, b.data() + j * k, k);
-    for (Size l = 0; l < k && run_.options.b_layout == BLayout::kKxN; ++l)
-      b[static_cast<std::size_t>(j * k + l)] = data(kStreamOfB, l * run_.options.n + column);
-  }
-  std::vector<std::byte> row(static_cast<std::size_t>(local.shard.c_columns.size() * element));
-  for (Size i = 0; i < height; ++i) {
-    const Size at = rows[static_cast<std::size_t>(i)] - local.shard.c_rows.begin;
-    const auto bytes = static_cast<Size>(row.size());
-    world_.copy_out(row.data(), c + at * bytes, bytes);
-    for (Size j = 0; j < width; ++j)
-      std::memcpy(found.data() + (i * width + j) * element,
-                  row.data() + (columns[static_cast<std::size_t>(j)] - local.shard.c_columns.begin) * element,
-                  static_cast<std::size_t>(element));
-  }
-  const double tolerance = operator_tolerance(run_.op, out_type, k, world_.num_pes());
+  for_chunks(width, 16, [&](Range part) {
+    for (Size j = part.begin; j < part.end; ++j) {
+      const Size column = columns[static_cast<std::size_t>(j)];
+      if (o.b_layout == BLayout::kNxK) data.fill(kStreamOfB, column * k, b.data() + j * k, k);
+      for (Size l = 0; l < k && o.b_layout == BLayout::kKxN; ++l)
+        b[static_cast<std::size_t>(j * k + l)] = data(kStreamOfB, l * o.n + column);
+    }
+  });
+  const std::vector<std::byte> found = copied(c, local, rows, in_c);
+  const double of_sums = operator_tolerance(run_.op, o.result_type(), k, world_.num_pes());
+  const double tolerance = o.norm.any() ? normed_tolerance(run_, of_sums) : of_sums;
   check.expectation = fmt::format("within {:.1e}", tolerance);
+  const auto* const a_bytes = reinterpret_cast<const std::byte*>(a.data());
+  const auto* const b_bytes = reinterpret_cast<const std::byte*>(b.data());
   const Mismatch mismatch =
-      check_gemm(a.data(), k, b.data(), k, BLayout::kNxK, found.data(), width, height, width, k, run_.options.type,
-                 out_type, tolerance, epilogue_of(run_, method_.seed, rows, columns));
+      o.norm.any()
+          ? check_normed(run_, method_.seed, {rows, a_bytes, b_bytes, BLayout::kNxK, found.data()}, tolerance)
+          : check_gemm(a.data(), k, b.data(), k, BLayout::kNxK, found.data(), static_cast<Size>(in_c.size()), height,
+                       width, k, o.type, o.result_type(), tolerance, epilogue_of(run_, method_.seed, rows, columns));
   check.checked += mismatch.checked;
   check.wrong += mismatch.wrong;
   if (!std::isfinite(mismatch.max_rel_error)) check.max_error.reset();

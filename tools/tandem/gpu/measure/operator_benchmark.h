@@ -60,6 +60,9 @@ class OperatorBenchmark {
   void fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const;
   Check check(Program& program, const Local& local);
   void check_samples(const std::byte* c, const Local& local, Check& check) const;
+  Size c_bytes(const OperatorShard& shard) const;
+  std::vector<std::byte> copied(const std::byte* c, const Local& local, const std::vector<Size>& rows,
+                                const std::vector<Size>& columns) const;
   template <class T>
   void check_typed(const std::byte* c, const Local& local, Check& check) const;
 

@@ -1,0 +1,66 @@
+// The GPU's grouped GEMM for programs in Python (bench/python/grouped_gemm.py), without a world.
+
+#include <cstdio>
+#include <exception>
+
+#include "cuda/driver/error.h"
+#include "gemm/contract/groups.h"
+#include "gemm/hopper/host/gemm_kernel.h"
+
+namespace tandem::bench {
+
+namespace {
+
+/// As the script declares it.
+struct Call {
+  const void* a;
+  const void* b;
+  void* c;
+  const GemmPanel* panels;
+  const std::int32_t* panel_count;
+  const std::int32_t* a_rows;
+  Signal* tiles_of_chunk;
+  Size m, n, k, rows_of_a;
+  int groups, most_panels, column_chunks, activation;
+};
+
+Gemm gemm_of(const Call& call) {
+  Gemm gemm;
+  gemm.m = call.m;
+  gemm.n = call.n;
+  gemm.k = call.k;
+  gemm.a = call.a;
+  gemm.b = call.b;
+  gemm.c = call.c;
+  gemm.activation = static_cast<Activation>(call.activation);
+  gemm.groups = {call.groups,    call.panels, call.panel_count,  call.most_panels, call.a_rows,
+                 call.rows_of_a, 0,           call.column_chunks};
+  if (call.tiles_of_chunk != nullptr) gemm.notify = {Signals(call.tiles_of_chunk, 0, 0), true};
+  return gemm;
+}
+
+}  // namespace
+
+}  // namespace tandem::bench
+
+/// Enqueues one GEMM; returns 0, or 1 after an error that it prints.
+extern "C" __attribute__((visibility("default"))) int tandem_bench_grouped_gemm(const tandem::bench::Call* call,
+                                                                                int early, void* stream) {
+  using namespace tandem;
+  try {
+    const Gemm gemm = bench::gemm_of(*call);
+    check_groups(gemm);
+    const cuda::GemmKernel& kernel = cuda::find_gemm_kernel(gemm);
+    int sms = 0;
+    int device = 0;
+    cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+    cuda::check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+    kernel.load();
+    const cuda::Context context{};
+    kernel.launch({&gemm, &context, sms, early != 0, static_cast<cudaStream_t>(stream), {}});
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "grouped_gemm: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,8 @@
+#include "gemm/hopper/grouped_gemm.cuh"
+
+namespace tandem::cuda {
+
+extern const GemmKernel kF16Groups128x256;
+const GemmKernel kF16Groups128x256 = GroupedGemm<cutlass::half_t, 128, 256, 64, false>::description(DType::kF16);
+
+}  // namespace tandem::cuda

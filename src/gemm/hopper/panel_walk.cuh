@@ -1,0 +1,66 @@
+#pragma once
+/// The tiles of one block in a grouped GEMM. Clusters take the units of a PanelTable one after the other; each block of
+/// a cluster has one of a unit's tiles.
+
+#include "gemm/contract/panel_table.h"
+#include "gemm/hopper/tile_walk.cuh"
+
+namespace tandem::cuda {
+
+/// A tile of this block.
+struct PanelTile : WalkedTile {
+  int group;  ///< number of its B
+  int word;   ///< first word of its gate
+  bool empty;
+  __device__ bool is_empty() const { return empty; }
+};
+
+template <>
+class TileWalk<PanelTable> {
+ public:
+  /// For code that may read the table.
+  __device__ explicit TileWalk(const PanelTable& table)
+      : table_(table),
+        panels_(__ldg(table.groups.panel_count)),
+        units_(panels_ * table.order.units_of_panel()),
+        unit_(static_cast<int>(blockIdx.x) / table.cluster),
+        step_(static_cast<int>(gridDim.x) / table.cluster) {}
+
+  __device__ bool is_over() const { return unit_ >= units_; }
+  __device__ bool is_last() const { return unit_ + step_ >= units_; }
+  __device__ void advance() { unit_ += step_; }
+  __device__ PanelTile tile() const {
+    const PanelOrder::Place place = table_.order.place(unit_, Panels{table_.groups.panels}, panels_);
+    const GemmPanel panel = Panels{table_.groups.panels}[place.panel];
+    const int column = place.column + static_cast<int>(blockIdx.x) % table_.cluster;
+    PanelTile tile{};
+    tile.chunk = &table_.chunks[0];
+    tile.number = place.chunk;
+    tile.row = panel.row;
+    tile.column = column;
+    tile.group = panel.group;
+    tile.word = panel.word;
+    tile.empty = column >= table_.order.end_of(place.chunk);
+    return tile;
+  }
+
+ private:
+  /// Panels in one load each.
+  struct Panels {
+    const GemmPanel* from;
+    __device__ GemmPanel operator[](int i) const {
+      const int4 words = __ldg(reinterpret_cast<const int4*>(from + i));
+      GemmPanel panel;
+      __builtin_memcpy(&panel, &words, sizeof panel);
+      return panel;
+    }
+  };
+
+  const PanelTable& table_;
+  const int panels_;
+  const int units_;
+  int unit_;
+  const int step_;
+};
+
+}  // namespace tandem::cuda

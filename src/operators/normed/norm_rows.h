@@ -1,0 +1,29 @@
+#pragma once
+/// Residual, norm and quantisation of rows that are complete on this PE.
+
+#include "base/gpu_kernel.h"
+#include "collectives/all_reduce_norm/norm_row.h"
+
+namespace tandem::ops {
+
+/// Norms rows of T into Q, which is T or fp8_e4m3. `out` may be `rows_of_sums`, because a row is read before it is
+/// written.
+template <class T, class Q>
+struct NormRows {
+  struct Args : kernels::NormArgs<T, Q> {
+    const T* rows_of_sums = nullptr;
+  };
+
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    const Size step = kernels::group_step<T>(block, a.hidden + kernels::kScaleGroup);
+    for (Size row = block.index(); row < a.rows; row += block.count()) {
+      kernels::NormRow<false, T, Q, Block> norm(block, a, row, row, step);
+      norm.run([&](Range piece) { return block.template load<float>(a.rows_of_sums + row * a.hidden, piece); });
+    }
+  }
+};
+
+TANDEM_GPU_OUTPUT_KERNELS(NormRows, 512);
+
+}  // namespace tandem::ops

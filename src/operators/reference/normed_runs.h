@@ -1,0 +1,23 @@
+#pragma once
+/// Runs of gemm_reduce_scatter and gemm_all_reduce whose sums a norm follows, with exact results (NormExample). A is a
+/// part of the identity, so the partial sums are the columns of B.
+
+#include <string>
+#include <vector>
+
+#include "tandem/operators.h"
+
+namespace tandem::ops {
+
+struct NormedRuns {
+  Operator op = Operator::kGemmAllReduce;
+  OperatorOptions options;       ///< without k
+  std::vector<Size> rows;        ///< of each run, one behind the other in a stream
+  bool sum_in_residual = false;  ///< whether the sum takes the place of the residual
+  Size depth = 0;                ///< least depth of a PE's product
+};
+
+/// Makes a plan, runs it and returns the first error of this PE's results, or "". All PEs call it.
+std::string wrong_of_normed_runs(World& world, const NormedRuns& runs);
+
+}  // namespace tandem::ops

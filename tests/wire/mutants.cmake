@@ -1,0 +1,35 @@
+# The tests of the wire notice when it lacks one of its protections. For each of them the build makes a form of test_wire
+# in which a source has one change, which takes the protection out. A test passes if the named case fails there.
+
+# Adds the test wire.without_NAME. SED changes SOURCE, and CASE is the GoogleTest case that has to fail.
+function(tandem_wire_mutant name source sed case)
+  set(mutant "${CMAKE_CURRENT_BINARY_DIR}/wire/without_${name}.cpp")
+  set(original "${PROJECT_SOURCE_DIR}/src/wire/${source}.cpp")
+  add_custom_command(
+    OUTPUT "${mutant}"
+    COMMAND sed -E "${sed}" "${original}" > "${mutant}"
+    COMMAND sh -c "! cmp -s \"$0\" \"$1\" || ! echo \"$1: the change fits nowhere\"" "${original}" "${mutant}"
+    DEPENDS "${original}"
+    VERBATIM)
+  set(target test_wire_without_${name})
+  add_executable(${target} "${mutant}" $<TARGET_OBJECTS:test_wire>)
+  tandem_own_code(${target})
+  target_link_libraries(${target} PRIVATE tandem_test_base)
+  tandem_test_optimisation(${target} tandem_test_base)
+  add_test(NAME wire.without_${name} COMMAND ${target} "--gtest_filter=${case}" --gtest_fail_fast)
+  set_tests_properties(wire.without_${name} PROPERTIES TIMEOUT ${hangs_after_s}
+                                                       ENVIRONMENT TANDEM_TEST_AWAIT_S=2
+                                                       PASS_REGULAR_EXPRESSION "FAILED TEST")
+endfunction()
+
+tandem_wire_mutant(
+  data_before_the_word proxy
+  "s/^  if .*memcpy\\(own\\(\\) \\+ .*/  if (header.has_word) change_word(header);\\n&/; s/^  if \\(header.has_word\\) change_word\\(header\\);$//"
+  "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
+tandem_wire_mutant(order_of_numbers proxy "s/header->number > from.received \\+ 1/false/"
+                   "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
+tandem_wire_mutant(refusal_of_repeats proxy "s/header->number <= from.received/false/" "Proxies.AddEachSignalOnce")
+tandem_wire_mutant(bounds proxy "s/offset < 0 .* most - bytes/false/" "Proxies.RefuseWhatReachesBeyondTheirMemory")
+tandem_wire_mutant(authentication message "s/(raw\\(from_.*\\)\\)) != 0/\\1 > 0/" "*Messages.AreRefusedWithAnyBitChanged*")
+tandem_wire_mutant(heartbeats proxy "s/^ *send\\(header, nullptr\\);  .*//" "Proxies.LoseAPeThatIsSilent")
+tandem_wire_mutant(answers_to_flushes proxy "/::send_flush/,/^}/ s/\\+\\+open_.*//" "Proxies.FlushPuts")
