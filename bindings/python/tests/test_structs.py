@@ -37,7 +37,7 @@ def kind_of_type(one):
 IN_PYTHON = {
     one.__doc__.rstrip("."): [(name.rstrip("_"), kind_of_type(kind)) for name, kind in one._fields_]
     for one in vars(_structs).values()
-    if isinstance(one, type)
+    if isinstance(one, type) and issubclass(one, ctypes.Structure)
 }
 
 
