@@ -4,6 +4,7 @@
     tandem.check        races, hangs and wrong results under many schedules
     tandem.World        this process as one PE of a job: collectives and symmetric memory, on CPUs or GPUs
     tandem.torch        operators for PyTorch; needs torch
+    tandem.preload_nccl lets PyTorch call Tandem in place of NCCL
     tandem.machines, tandem.algorithms, tandem.layers
                         what can be simulated
 
@@ -31,6 +32,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from ._nccl import preload_nccl
     from .symmetric import Buffer, Symmetric
     from .world import World, unique_id
 
@@ -60,13 +62,20 @@ __all__ = [
     "layers",
     "machines",
     "mutants",
+    "preload_nccl",
     "simulate",
     "unique_id",
 ]
 
 
 # Modules of these names are imported when they are used: the import of the package has to be quick.
-_LATER = {"Buffer": "symmetric", "Symmetric": "symmetric", "World": "world", "unique_id": "world"}
+_LATER = {
+    "Buffer": "symmetric",
+    "Symmetric": "symmetric",
+    "World": "world",
+    "preload_nccl": "_nccl",
+    "unique_id": "world",
+}
 
 
 def __getattr__(name: str) -> Any:

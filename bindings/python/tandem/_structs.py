@@ -162,6 +162,9 @@ class ExpertsProblem(ctypes.Structure):
         ("layout", _int),
         ("align", _size),
         ("most_rows", _size),
+        ("scales_by_group", _int),
+        ("transport", _int),
+        ("batches", _int),
     ]
 
 

@@ -30,6 +30,10 @@ def gathered(x, axis=0):
     return functional.all_gather_tensor(x, axis, group)
 
 
+def complete(x):
+    return x.wait() if hasattr(x, "wait") else x
+
+
 def scattered(x, op="sum", axis=0):
     return functional.reduce_scatter_tensor(x, op, axis, group)
 
@@ -79,7 +83,7 @@ for function, shape, wanted in (
     if isinstance(got, torch.Tensor):
         got, reference = (got,), (reference,)
     for one, other in zip(got, reference):
-        check_close(function, one, other.wait() if hasattr(other, "wait") else other)
+        check_close(function, one, complete(other))
     assert names == wanted, (function, names)
 
 # Without the compiler: other axes, and the operators' own arguments.
@@ -93,7 +97,29 @@ for axis, keeps, wanted in ((1, False, [AG]), (0, False, [AG]), (1, True, [AG]))
 got, names = called(fused.fused_matmul_reduce_scatter, x, w, "sum", 1, group)
 assert names == [RS] and got.is_contiguous()
 check_close("axis", got, scattered(x.double() @ w.double(), "sum", 1))
-for name in ("fused_all_gather_matmul", "fused_matmul_reduce_scatter"):
+# fp8 with scales, which PyTorch passes as two axes for columns.
+f8, bf16 = torch.float8_e4m3fn, torch.bfloat16
+torch.manual_seed(rank)
+x8, w8 = torch.randn(2, 4, 16).to(f8), torch.randn(8, 16).to(f8).t()
+for axis, x_scale, w_scale in ((0, torch.tensor(0.5), torch.tensor(2.0)), (1, torch.rand(2, 4, 1), torch.rand(1, 8))):
+    arguments = (x8, [w8], x_scale, [w_scale], axis, group, [None], [None], [bf16], [True])
+    (kept, (got,)), names = called(fused.fused_all_gather_scaled_matmul, *arguments)
+    whole = complete(gathered(x8.float(), axis))
+    assert names == ["all_gather_scaled_matmul"] and torch.equal(kept.float(), whole)
+    scale = x_scale if axis == 0 else complete(gathered(x_scale, axis))
+    check_close("scaled", got, (whole.double() * scale) @ (w8.double() * w_scale))
+x8, x_scale = torch.randn(4 * size, 16).to(f8), torch.rand(4 * size, 1)
+arguments = (x8, w8, x_scale, w_scale, "sum", 0, 0, group, [2 * size, 2, 8], None, None, bf16)
+got, names = called(fused.fused_scaled_matmul_reduce_scatter, *arguments)
+assert names == ["scaled_matmul_reduce_scatter"] and got.shape == (2, 2, 8)
+wanted = scattered((x8.double() * x_scale) @ (w8.double() * w_scale))
+check_close("scaled", got.flatten(0, 1), complete(wanted))
+for name in (
+    "fused_all_gather_matmul",
+    "fused_matmul_reduce_scatter",
+    "fused_all_gather_scaled_matmul",
+    "fused_scaled_matmul_reduce_scatter",
+):
     kernels = torch._C._dispatch_dump(f"symm_mem::{name}").splitlines()
     assert any(line.startswith("CUDA") and "_async_tp.py" in line for line in kernels), kernels
 tt.shutdown()

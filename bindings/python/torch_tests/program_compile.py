@@ -37,7 +37,7 @@ def cases():
         yield ops.all_gather_quantised, (leaf(2 * size, 128), wire, group)
     fp8 = torch.ones(2 * size, 2, 16).to(torch.float8_e4m3fn)
     w8, one, rows, columns = fp8[0, :1].expand(8, 16).t(), torch.tensor(2.0), torch.ones(2 * size, 2, 1), torch.ones(8)
-    yield ops.all_gather_scaled_matmul, (fp8, [w8], rows, [columns], [], "relu", torch.float16, group)
+    yield ops.all_gather_scaled_matmul, (fp8, [w8], rows, [columns], [], "relu", torch.float16, True, group)
     yield ops.scaled_matmul_reduce_scatter, (fp8, w8, one, one, columns.bfloat16(), "none", torch.bfloat16, group)
     yield ops.scaled_matmul_all_reduce, (fp8, w8, rows, one, None, "silu", torch.bfloat16, group)
     partial, lse = torch.randn(3, 2 * size, 8), torch.randn(3, 2 * size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tandem.torch as tt
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from common import check_close, gathered, join
 
 rank, size = join()
@@ -127,12 +128,51 @@ for dtype, layout, align, tokens in (
     layer(dtype, layout, align, tokens)
 layer(BF16, "sorted", 1, TOKENS, torch.int32)
 
+
+def whole(experts, tokens, top_k, hidden, intermediate, shared):
+    """ParallelExperts beside all experts in float64: values and gradients."""
+    torch.manual_seed(3)
+    gate_up = (torch.randn(experts, 2 * intermediate, hidden) * hidden**-0.5).to(BF16)
+    down = (torch.randn(experts, hidden, intermediate) * intermediate**-0.5).to(BF16)
+    layer = tt.ParallelExperts(hidden, intermediate, experts, max_tokens=TOKENS + 2)
+    layer.load_state_dict({"gate_up_proj": gate_up, "down_proj": down})
+    layer.load_state_dict(layer.state_dict())  # a part is as good as the whole
+    xs = [random(80 + pe, tokens + pe % 2, hidden, dtype=BF16) for pe in range(size)]
+    scores = [random(90 + pe, len(one), experts).softmax(-1).topk(top_k) for pe, one in enumerate(xs)]
+    *every, wide, narrow = (one.double().requires_grad_() for one in (*xs, gate_up, down))
+    kept = [one.values.double().requires_grad_() for one in scores]
+    loss = 0
+    for pe, x in enumerate(every):
+        gate, up = torch.einsum("th,eih->tei", x, wide).chunk(2, -1)
+        y = torch.einsum("tei,ehi->teh", F.silu(gate) * up, narrow)
+        chosen = y.gather(1, scores[pe].indices.unsqueeze(-1).expand(-1, -1, hidden))
+        out = (chosen * kept[pe].unsqueeze(-1)).sum(1) + (x if shared else 0)
+        loss = loss + (out * random(100 + pe, *out.shape, dtype=torch.float64)).sum()
+        if pe == rank:
+            wanted = out
+    loss.backward()
+    x = xs[rank].requires_grad_()
+    weights = scores[rank].values.clone().requires_grad_()
+    out = layer(x, scores[rank].indices, weights, x if shared else None)
+    check_close("experts", out.detach(), wanted.detach())
+    with torch.no_grad():  # undefined rows make no difference
+        assert torch.equal(out, layer(x, scores[rank].indices, weights, x if shared else None))
+    (out * random(100 + rank, *out.shape, dtype=torch.float64).to(BF16)).sum().backward()
+    check_close("x", x.grad, every[rank].grad)
+    check_close("gate_up", layer.gate_up_proj.grad, wide.grad.chunk(size)[rank])
+    check_close("down", layer.down_proj.grad, narrow.grad.chunk(size)[rank])
+    assert (weights.grad - kept[rank].grad).abs().max() <= 3e-2 * kept[rank].grad.abs().max()
+
+
+whole(2 * size, 5, 2, 32, 48, False)  # few experts, as Mixtral
+whole(8 * size, 6, 8, 48, 16, True)  # many, and a shared one, as DeepSeek-V3
+
 # fp8 on the way: quantised here, or given.
 x, ids = random(rank, TOKENS, 200, dtype=BF16), choices(rank, TOKENS)
 options = {"experts": EXPERTS, "hidden": 200, "layout": "by_expert", "most_rows": size * TOKENS * TOP_K}
 routing = tt.route(ids, wire="quantised", **options)
 rows, scales = tt.dispatch(x, routing)
-padded = torch.nn.functional.pad(x.float(), (0, 56)).view(TOKENS, 2, 128)
+padded = F.pad(x.float(), (0, 56)).view(TOKENS, 2, 128)
 wanted_scales = padded.abs().amax(-1) / 448
 codes = (padded * (1 / wanted_scales.unsqueeze(-1))).view(TOKENS, 256)[:, :200].to(FP8)
 given = tt.route(ids, wire="given", **options)

@@ -14,14 +14,25 @@ from common import join
 
 rank, size = join(sys.argv[1])
 x = torch.ones(1000)
-tt.all_reduce(x)
+rows, ids = torch.ones(4, 16, dtype=torch.bfloat16), torch.arange(8).view(4, 2) % (2 * size)
+layer = tt.ParallelExperts(16, 8, 2 * size)
+
+
+def calls():
+    layer(rows, ids, torch.ones(4, 2))
+    tt.exchange_heads(x.view(2, -1, 1)[:, :size])
+    tt.all_reduce(x)
+
+
+if sys.argv[1] == "gloo":
+    calls()
 dist.all_reduce(x)
 if rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 try:
     while True:
         if sys.argv[1] == "gloo":
-            tt.all_reduce(x)
+            calls()
         else:
             dist.all_reduce(x)
 except tandem.Failure as error:

@@ -160,6 +160,10 @@ for name, wrongs in {
 }.items():
     for wrong in wrongs:
         refused(tt.route, ids, **{**options, name: wrong})
+for features in ((0, 8, size), (8, 9, size), (8, 8, size + 1), (8, 8, 0), ("8", 8, size), (8, None, size)):
+    refused(tt.ParallelExperts, *features)
+for name, wrong in (("dtype", torch.float32), ("max_tokens", 1.5), ("group", "nothing")):
+    refused(tt.ParallelExperts, 8, 8, size, **{name: wrong})
 routing, rows = tt.route(ids, **options), torch.ones(3, 8, dtype=torch.bfloat16)
 y = tt.dispatch(rows, routing)
 for wrong in [*NO_TENSORS, *NO_TYPES, rows.float(), rows.half(), rows[0], rows[:, :7], torch.cat((rows, rows))]:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+import tandem
 from conftest import finish, run, start
 
 pytest.importorskip("torch")
@@ -30,10 +36,44 @@ def test_training_ends_at_the_same_loss(tmp_path):
         assert text.endswith("same losses")
 
 
+def test_models_of_transformers_generate_the_same_tokens(tmp_path):
+    pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    for text in run("program_transformers.py", 2, tmp_path, str(tmp_path / "model")):
+        assert text.endswith("same tokens")
+
+
 @pytest.mark.parametrize("processes", [2, 3])
 def test_backend_beside_gloo(processes, tmp_path):
     for text in run("program_backend.py", processes, tmp_path):
         assert text.endswith("all equal")
+
+
+def test_pytorch_calls_the_nccl_that_was_loaded_first():
+    library = Path(os.environ["TANDEM_BUILD"]) / "lib" / "tandem" / "nccl" / "libnccl.so.2"
+    if not library.exists():
+        pytest.skip("the library with NCCL's interface is not built")
+    code = """
+import sys, tandem
+for wrong in ("/nowhere", sys.argv[2], 3, ""):
+    try:
+        tandem.preload_nccl(wrong)
+    except tandem.Error as error:
+        assert "path" in str(error), error
+    else:
+        raise AssertionError(wrong)
+tandem.preload_nccl(sys.argv[1])
+import torch
+try:
+    tandem.preload_nccl(sys.argv[1])
+except tandem.InvalidArgument as error:
+    assert "import torch" in str(error)
+has_nccl = hasattr(torch._C, "_nccl_unique_id")
+print(torch.cuda.nccl.unique_id()[:6] if has_nccl else "no NCCL")
+"""
+    other = Path(tandem.__file__).parent / "lib" / "libtandem_sim.so"
+    done = subprocess.run([sys.executable, "-c", code, library, other], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() in ("b'tandem'", "no NCCL"), done.stderr
 
 
 def test_wrong_calls(tmp_path):

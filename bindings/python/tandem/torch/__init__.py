@@ -12,7 +12,9 @@
     route, dispatch, combine            layers with experts
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism
+    ParallelExperts                     a layer of experts that the processes share
     enable_async_tp                     PyTorch's own pass for async tensor parallelism ends in these products
+    enable_transformers_tp              so do row-parallel layers of models of transformers
     register_backend                    dist.init_process_group("cpu:tandem")
 
 `group` is a process group, its name, or None for the default group. A group's first operator makes its world, on all
@@ -46,12 +48,15 @@ from ._groups import shutdown, world_of
 from ._heads import exchange_heads, merge_heads
 from ._linear import ColumnParallelLinear, RowParallelLinear
 from ._matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter, replicated_matmul
+from ._moe import ParallelExperts
 from ._norm import all_reduce_norm
 from ._quantised import all_gather_quantised, all_reduce_quantised, reduce_scatter_quantised
 from ._scaled import all_gather_scaled_matmul, scaled_matmul_all_reduce, scaled_matmul_reduce_scatter
+from ._transformers import enable_transformers_tp
 
 __all__ = [
     "ColumnParallelLinear",
+    "ParallelExperts",
     "Routing",
     "RowParallelLinear",
     "all_gather",
@@ -66,6 +71,7 @@ __all__ = [
     "combine",
     "dispatch",
     "enable_async_tp",
+    "enable_transformers_tp",
     "exchange_heads",
     "fuse_all_reduce_norm",
     "gather",

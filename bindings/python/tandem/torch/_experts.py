@@ -330,13 +330,13 @@ def dispatch(x: torch.Tensor, routing: Routing, x_scales: torch.Tensor | None = 
     """Moves the rows of `x` to the experts that their tokens chose.
 
     Returns the rows of this PE's experts, as many as the PEs' most tokens could need, and for fp8 also their scales.
-    Rows beyond `routing.counts` are undefined, or zeros where `x` has a gradient.
+    Rows beyond `routing.counts` are zeros where torch records gradients, and else undefined.
     """
     problem = _routing(routing).problem
     _groups.check_tensor("x", x, (*TYPES, FP8))
     if x_scales is not None:
         _groups.check_tensor("x_scales", x_scales, (torch.float32,))
-    clear = x.requires_grad and torch.is_grad_enabled()
+    clear = torch.is_grad_enabled()
     rows, scales = torch.ops.tandem.dispatch(x, x_scales, routing.memory, clear, *problem.arguments())
     return rows if problem.wire == "type" else (rows, scales)
 

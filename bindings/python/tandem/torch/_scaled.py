@@ -69,7 +69,7 @@ def _check_shape(name: str, given: torch.Tensor, shape: tuple[int, ...], x: torc
         )
 
 
-def _is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
+def is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
     """Whether rows of all matrices are multiples of 16 bytes, as operators need. All PEs answer alike."""
     return x.numel() > 0 and x.shape[-1] % 16 == 0 and all(w.shape[1] > 0 and w.shape[1] % 8 == 0 for w in weights)
 
@@ -95,11 +95,13 @@ def _all_gather_shape(
     biases: list[torch.Tensor],
     activation: str,
     dtype: torch.dtype,
+    keep_gathered: bool,
     group: str,
 ) -> list[torch.Tensor]:
     _checked(x, weights, _matmul.Scales(x_scale, weight_scales, dtype), biases, activation)
     rows = _groups.size_of(group) * x.shape[0]
-    return [x.new_empty((rows, *x.shape[1:-1], w.shape[1]), dtype=dtype) for w in weights]
+    results = [x.new_empty((rows, *x.shape[1:-1], w.shape[1]), dtype=dtype) for w in weights]
+    return [*results, x.new_empty((rows, *x.shape[1:]))] if keep_gathered else results
 
 
 def _all_gather_scaled_matmul(
@@ -110,13 +112,15 @@ def _all_gather_scaled_matmul(
     biases: list[torch.Tensor],
     activation: str,
     dtype: torch.dtype,
+    keep_gathered: bool,
     group: str,
 ) -> list[torch.Tensor]:
-    results = _all_gather_shape(x, weights, x_scale, weight_scales, biases, activation, dtype, group)
+    results = _all_gather_shape(x, weights, x_scale, weight_scales, biases, activation, dtype, keep_gathered, group)
     flat, scales = _flat(x), _matmul.Scales(x_scale, weight_scales, dtype)
-    if _is_fused(x, weights):
+    if is_fused(x, weights):
         m = _groups.size_of(group) * flat.shape[0]
-        made = _matmul.run("all_gather_gemm", flat, weights, biases, activation, group, (m, m), scales=scales)
+        whole = x.new_empty((m, x.shape[-1])) if keep_gathered else None
+        made = _matmul.run("all_gather_gemm", flat, weights, biases, activation, group, (m, m), whole, scales)
     else:
         whole = torch.ops.tandem.all_gather(flat, group)
         if x_scale.dim() > 1:
@@ -125,6 +129,8 @@ def _all_gather_scaled_matmul(
             _finished(_product(whole, w, x_scale, s), biases, i, activation, dtype)
             for i, (w, s) in enumerate(zip(weights, weight_scales, strict=True))
         ]
+    if keep_gathered and whole is not None:
+        made.append(whole)
     return [one.reshape(result.shape) for one, result in zip(made, results, strict=True)]
 
 
@@ -162,7 +168,7 @@ def _sum(scatters: bool) -> Any:
     ) -> torch.Tensor:
         result = shape(x, weight, x_scale, weight_scale, bias, activation, dtype, group)
         flat, biases = _flat(x), [] if bias is None else [bias]
-        if _is_fused(x, [weight]):
+        if is_fused(x, [weight]):
             operator = "gemm_reduce_scatter" if scatters else "gemm_all_reduce"
             scales = _matmul.Scales(x_scale, [weight_scale], dtype)
             rows = (flat.shape[0], result.numel() // weight.shape[1])
@@ -181,7 +187,8 @@ _ONE = f"(Tensor x, Tensor weight, Tensor x_scale, Tensor weight_scale, Tensor? 
 for _name, _schema, _kernel, _fake in (
     (
         "all_gather_scaled_matmul",
-        f"(Tensor x, Tensor[] weights, Tensor x_scale, Tensor[] weight_scales, Tensor[] biases, {_LAST}) -> Tensor[]",
+        "(Tensor x, Tensor[] weights, Tensor x_scale, Tensor[] weight_scales, Tensor[] biases, str activation, "
+        "ScalarType dtype, bool keep_gathered, str group) -> Tensor[]",
         _all_gather_scaled_matmul,
         _all_gather_shape,
     ),
@@ -228,6 +235,7 @@ def all_gather_scaled_matmul(
         [] if bias is None else _list("bias", bias, (torch.bfloat16,)),
         text_argument("activation", activation),
         _dtype(dtype),
+        False,
         _groups.resolve(group),
     )
     return results if isinstance(weight, (list, tuple)) else results[0]

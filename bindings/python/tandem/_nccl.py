@@ -1,0 +1,36 @@
+"""The library with NCCL's interface, for PyTorch of this process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+from . import errors
+from ._library import text_option
+
+_IN_FOLDER = Path("tandem") / "nccl" / "libnccl.so.2"
+
+
+def preload_nccl(path: str | os.PathLike[str] | None = None) -> None:
+    """Lets PyTorch call Tandem for NCCL's functions. A program calls it before it imports torch.
+
+    `path` is that of libtandem_nccl.so. The default is the one beside the library that TANDEM_LIBRARY names. Processes
+    that this one starts keep their own NCCL: `tandem launch --nccl` serves them, too.
+    """
+    if "torch" in sys.modules:
+        raise errors.InvalidArgument("preload_nccl: called after `import torch`, allowed is a call before it")
+    if path is None:
+        library = os.environ.get("TANDEM_LIBRARY")
+        if not library:
+            raise errors.InvalidArgument("path: None given without TANDEM_LIBRARY, allowed is libtandem_nccl.so")
+        path = Path(library).parent / _IN_FOLDER
+    text = text_option("path", path)
+    try:
+        # PyTorch's libraries look a function up in the order of loading, so the first NCCL is the one that they call.
+        loaded = ctypes.CDLL(text, ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise errors.Failure(f"path: {text} given, which does not load: {error}") from error
+    if not hasattr(loaded, "tandem_nccl_identity"):
+        raise errors.InvalidArgument(f"path: {text} given, which is not Tandem's, allowed is libtandem_nccl.so")
