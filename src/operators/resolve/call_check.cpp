@@ -12,14 +12,6 @@
 
 namespace tandem::ops {
 
-namespace {
-
-void require(bool holds, const char* option, Size given, const std::string& allowed) {
-  if (!holds) throw InvalidArgument(fmt::format("{}: {} given, allowed is {}", option, given, allowed));
-}
-
-}  // namespace
-
 void check(const OperatorOptions& options, const OperatorCall& call) {
   const std::size_t matrices = options.ns.empty() ? 1 : options.ns.size();
   require(call.m >= 0 && call.m <= options.m, "m", call.m, fmt::format("0 to the plan's {}", options.m));

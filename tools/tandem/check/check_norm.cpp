@@ -21,7 +21,7 @@ class NormProgram final : public CheckProgram {
   NormRuns runs_;
 };
 
-struct Variant {
+struct NormVariant {
   const char* name;
   Size hidden;
   NormPlaces places = NormPlaces::kSeparate;
@@ -31,7 +31,7 @@ struct Variant {
 };
 
 /// A row in pieces has three, the last of them shorter.
-constexpr Variant kVariants[] = {
+constexpr NormVariant kNormVariants[] = {
     {"", 40},
     {"row", 40, NormPlaces::kSumInInput, Quantisation::kRow},
     {"pieces", 300, NormPlaces::kSumInResidual, Quantisation::kNone, false, 512},
@@ -43,7 +43,7 @@ constexpr Variant kVariants[] = {
 
 void add_norm_cases(std::vector<CheckCase>& cases, int pes) {
   for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms())
-    for (const Variant& variant : kVariants) {
+    for (const NormVariant& variant : kNormVariants) {
       if (variant.sharded && !algorithm.two_shots) continue;
       CheckCase one;
       one.op = "all_reduce_norm";
