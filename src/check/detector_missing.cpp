@@ -13,7 +13,6 @@ namespace tandem::checker {
 
 namespace {
 
-bool is_write(Role role) { return role == Role::kWrite || role == Role::kAtomicWrite || role == Role::kReduction; }
 bool is_atomic(Role role) { return role == Role::kAtomicRead || role == Role::kAtomicWrite; }
 
 }  // namespace

@@ -11,12 +11,6 @@
 
 namespace tandem::checker {
 
-namespace {
-
-bool is_write(Role role) { return role == Role::kWrite || role == Role::kAtomicWrite || role == Role::kReduction; }
-
-}  // namespace
-
 std::string Detector::who(sim::Thread id, const std::string& kernel) const {
   const ThreadState& thread = of(id);
   switch (thread.kind) {

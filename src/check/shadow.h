@@ -21,6 +21,10 @@ enum class Role : std::uint8_t {
   kReduction,  // a write that has no conflict with others of its kind
 };
 
+inline bool is_write(Role role) {
+  return role == Role::kWrite || role == Role::kAtomicWrite || role == Role::kReduction;
+}
+
 /// One access in shadow memory.
 struct Record {
   Stamp stamp;

@@ -13,14 +13,13 @@
 #include "bootstrap/protocol/handshake.h"
 #include "bootstrap/rendezvous/id_contents.h"
 #include "bootstrap/share.h"
+#include "bootstrap/timeout.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr double kTimeout = 600;  // for what would never come
 
 /// A connection by hand.
 class Stranger {

@@ -21,14 +21,13 @@
 #include "bootstrap/rendezvous/id_contents.h"
 #include "bootstrap/rendezvous/split.h"
 #include "bootstrap/share.h"
+#include "bootstrap/timeout.h"
 #include "runtime/mismatch_detector.h"
 #include "tandem/advanced/placement.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap::testing {
 namespace {
-
-constexpr double kTimeout = 600;  // for what would never come
 
 void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error("expected: " + what);

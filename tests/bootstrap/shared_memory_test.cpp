@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "bootstrap/protocol/socket.h"
+#include "bootstrap/timeout.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {
@@ -18,7 +19,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kTimeout = 30;
 constexpr std::size_t kPage = 4096;
 
 /// The error of a PE whose peer hands over a memory file of that size that can still shrink.

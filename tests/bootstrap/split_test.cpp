@@ -6,11 +6,10 @@
 #include <set>
 
 #include "bootstrap/proxy.h"
+#include "bootstrap/timeout.h"
 
 namespace tandem::bootstrap {
 namespace {
-
-constexpr double kTimeout = 30;
 
 std::string text_of(View bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 

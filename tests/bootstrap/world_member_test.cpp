@@ -9,12 +9,11 @@
 #include <set>
 
 #include "bootstrap/protocol/connection.h"
+#include "bootstrap/timeout.h"
 #include "tandem/error.h"
 
 namespace tandem::bootstrap {
 namespace {
-
-constexpr double kTimeout = 600;  // for what would never come
 
 /// A world whose PEs are threads; what each one's `work` throws, as "kind: text".
 std::vector<std::string> errors_of(int size, const std::function<void(WorldMember&)>& work) {

@@ -11,7 +11,6 @@
 namespace tandem::test {
 namespace {
 
-constexpr auto kInvalid = TANDEM_INVALID_ARGUMENT;
 /// Addresses that no refused call may read.
 int word = 0;
 void* const kSomewhere = &word;

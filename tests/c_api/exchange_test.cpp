@@ -8,9 +8,8 @@
 namespace tandem::test {
 namespace {
 
-constexpr auto kInvalid = TANDEM_INVALID_ARGUMENT;
 constexpr std::array<size_t, 2> kSegments{1, 2};
-const tandem_exchange_problem kProblem{
+const tandem_exchange_problem kExchangeProblem{
     .max_rows = 3, .segments = kSegments.data(), .num_tensors = 2, .type = TANDEM_I32};
 
 /// Two tensors there and back.
@@ -24,7 +23,7 @@ TEST(Exchange, GoesThereAndBack) {
       for (int i = 0; i < 12; ++i) in[t][static_cast<size_t>(i)] = 1000 * peer.pe + 100 * static_cast<int>(t) + i;
     }
     tandem_exchange_plan *to_heads = nullptr, *to_rows = nullptr;
-    tandem_exchange_problem problem = kProblem;
+    tandem_exchange_problem problem = kExchangeProblem;
     ASSERT_EQ(unlike(tandem_exchange_plan_create(&to_heads, peer.world, &problem), TANDEM_SUCCESS), "");
     problem.to_rows = 1;
     ASSERT_EQ(unlike(tandem_exchange_plan_create(&to_rows, peer.world, &problem), TANDEM_SUCCESS), "");
@@ -46,12 +45,12 @@ TEST(Exchange, GoesThereAndBack) {
 TEST(Exchange, WrongArgumentsAreNamed) {
   run_in_c(2, [](CPeer& peer) {
     tandem_exchange_plan* plan = nullptr;
-    tandem_exchange_problem problem = kProblem;
+    tandem_exchange_problem problem = kExchangeProblem;
     problem.num_tensors = 9;
     EXPECT_EQ(unlike(tandem_exchange_plan_create(&plan, peer.world, &problem), kInvalid, "num_tensors: 9 given"), "");
     problem.segments = nullptr;
     EXPECT_EQ(unlike(tandem_exchange_plan_create(&plan, peer.world, &problem), kInvalid, "segments: NULL given"), "");
-    ASSERT_EQ(unlike(tandem_exchange_plan_create(&plan, peer.world, &kProblem), TANDEM_SUCCESS), "");
+    ASSERT_EQ(unlike(tandem_exchange_plan_create(&plan, peer.world, &kExchangeProblem), TANDEM_SUCCESS), "");
     tandem_exchange_run run{.rows = 3, .in = nullptr, .out = nullptr};
     EXPECT_EQ(unlike(tandem_exchange_plan_run(plan, &run, peer.stream), kInvalid, "in: NULL given"), "");
     std::array<int, 12> own{};

@@ -10,17 +10,16 @@
 namespace tandem::test {
 namespace {
 
-constexpr auto kInvalid = TANDEM_INVALID_ARGUMENT;
 constexpr size_t kHidden = 8;
 
 /// Two experts, one on each of two PEs, and one choice.
-const tandem_experts_problem kProblem{
+const tandem_experts_problem kExpertsProblem{
     .max_tokens = 2, .hidden = kHidden, .experts = 2, .top_k = 1, .type = TANDEM_BF16};
 
 /// A plan with its buffers. Token t of PE p is all p + t.
 struct Experts {
   explicit Experts(CPeer& of) : peer(of) {
-    EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &kProblem), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &kExpertsProblem), TANDEM_SUCCESS), "");
     EXPECT_EQ(unlike(tandem_experts_get_sizes(plan, &sizes), TANDEM_SUCCESS), "");
     x = allocate<bf16>(2 * kHidden);
     rows = allocate<bf16>(sizes.dispatched_rows * kHidden);
@@ -111,13 +110,14 @@ TEST(Experts, ARefusedIdFailsTheNextSynchronise) {
 TEST(Experts, BadInputIsRefusedByName) {
   run_in_c(2, [](CPeer& peer) {
     tandem_experts* plan = nullptr;
-    tandem_experts_problem problem = kProblem;
+    tandem_experts_problem problem = kExpertsProblem;
     problem.experts = 3;
     EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &problem), kInvalid, "experts: 3 given"), "");
-    problem = kProblem;
+    problem = kExpertsProblem;
     problem.layout = static_cast<tandem_expert_layout>(3);
     EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &problem), kInvalid, "layout: 3 given"), "");
-    EXPECT_EQ(unlike(tandem_experts_create(nullptr, peer.world, &kProblem), kInvalid, "experts: NULL given"), "");
+    EXPECT_EQ(unlike(tandem_experts_create(nullptr, peer.world, &kExpertsProblem), kInvalid, "experts: NULL given"),
+              "");
     Experts e(peer);
     tandem_experts_choices choices = e.choices();
     choices.ids = nullptr;

@@ -9,8 +9,7 @@
 namespace tandem::test {
 namespace {
 
-constexpr auto kInvalid = TANDEM_INVALID_ARGUMENT;
-const tandem_heads_problem kProblem{.max_batch = 1, .heads = 4, .head_size = 2, .type = TANDEM_F32, .base_two = 1};
+const tandem_heads_problem kHeadsProblem{.max_batch = 1, .heads = 4, .head_size = 2, .type = TANDEM_F32, .base_two = 1};
 
 TEST(Heads, MergesByTheirWeights) {
   run_in_c(2, [](CPeer& peer) {
@@ -20,7 +19,7 @@ TEST(Heads, MergesByTheirWeights) {
     partial.fill(4 * own);
     const std::array<float, 4> lse{own * 1.0F, own * 1.0F, own * 1.0F, peer.pe == 0 ? 0.0F : -INFINITY};
     tandem_heads_plan* plan = nullptr;
-    tandem_heads_problem problem = kProblem;
+    tandem_heads_problem problem = kHeadsProblem;
     problem.all_heads = 1;
     ASSERT_EQ(unlike(tandem_heads_plan_create(&plan, peer.world, &problem), TANDEM_SUCCESS), "");
     const tandem_heads_run run{.batch = 1, .partial = partial.data(), .lse = lse.data(), .out = out.data()};
@@ -36,11 +35,11 @@ TEST(Heads, MergesByTheirWeights) {
 TEST(Heads, WrongArgumentsAreNamed) {
   run_in_c(2, [](CPeer& peer) {
     tandem_heads_plan* plan = nullptr;
-    tandem_heads_problem problem = kProblem;
+    tandem_heads_problem problem = kHeadsProblem;
     problem.base_two = 2;
     EXPECT_EQ(unlike(tandem_heads_plan_create(&plan, peer.world, &problem), kInvalid, "base_two: 2 given"), "");
     EXPECT_EQ(unlike(tandem_heads_plan_create(&plan, peer.world, nullptr), kInvalid, "problem: NULL given"), "");
-    ASSERT_EQ(unlike(tandem_heads_plan_create(&plan, peer.world, &kProblem), TANDEM_SUCCESS), "");
+    ASSERT_EQ(unlike(tandem_heads_plan_create(&plan, peer.world, &kHeadsProblem), TANDEM_SUCCESS), "");
     const tandem_heads_run run{.batch = 1, .partial = nullptr, .lse = nullptr, .out = nullptr};
     EXPECT_EQ(unlike(tandem_heads_plan_run(plan, &run, peer.stream), kInvalid, "partial: none given"), "");
     EXPECT_EQ(unlike(tandem_heads_plan_run(plan, nullptr, peer.stream), kInvalid, "run: NULL given"), "");

@@ -10,25 +10,25 @@
 namespace tandem::test {
 namespace {
 
-constexpr auto kInvalid = TANDEM_INVALID_ARGUMENT;
-constexpr Size kHidden = 6;
+constexpr Size kNormHidden = 6;
 constexpr Size kRows = 4;
 
-const tandem_norm_problem kProblem{
-    .hidden = kHidden, .max_rows = kRows, .type = TANDEM_F32, .norm = TANDEM_RMS_NORM, .residual = 1, .sum = 1};
+const tandem_norm_problem kNormProblem{
+    .hidden = kNormHidden, .max_rows = kRows, .type = TANDEM_F32, .norm = TANDEM_RMS_NORM, .residual = 1, .sum = 1};
 
 /// Buffers of a PE, all in the heap. A row of each PE's input is all ones, the residual 1, the weight 3.
 struct Buffers {
   explicit Buffers(CPeer& peer) {
     for (float** buffer : {&in, &residual, &weight, &out, &sum})
-      EXPECT_EQ(unlike(tandem_alloc(peer.world, kRows * kHidden * 4, reinterpret_cast<void**>(buffer)), TANDEM_SUCCESS),
-                "");
+      EXPECT_EQ(
+          unlike(tandem_alloc(peer.world, kRows * kNormHidden * 4, reinterpret_cast<void**>(buffer)), TANDEM_SUCCESS),
+          "");
     set(in, 1);
     set(residual, 1);
     set(weight, 3);
   }
-  static void set(float* buffer, float value) { std::fill_n(buffer, kRows * kHidden, value); }
-  static float last_of(const float* buffer, Size rows) { return buffer[rows * kHidden - 1]; }
+  static void set(float* buffer, float value) { std::fill_n(buffer, kRows * kNormHidden, value); }
+  static float last_of(const float* buffer, Size rows) { return buffer[rows * kNormHidden - 1]; }
   tandem_norm_run run(size_t rows) const {
     return {.rows = rows, .in = in, .residual = residual, .weight = weight, .out = out, .sum = sum};
   }
@@ -40,7 +40,7 @@ TEST(Norms, SumAndNormAreRight) {
   for (const int sharded : {0, 1})
     run_in_c(3, [&](CPeer& peer) {
       const Buffers buffers(peer);
-      tandem_norm_problem problem = kProblem;
+      tandem_norm_problem problem = kNormProblem;
       problem.sharded_residual = sharded;
       tandem_norm_plan* plan = nullptr;
       ASSERT_EQ(unlike(tandem_norm_plan_create(&plan, peer.world, &problem), TANDEM_SUCCESS), "");
@@ -59,7 +59,7 @@ TEST(Norms, ManyRowsInAnyMemory) {
   constexpr Size kWide = 1024;
   for (const bool quantised : {false, true})
     run_in_c(3, [&](CPeer& peer) {
-      tandem_norm_problem problem = kProblem;
+      tandem_norm_problem problem = kNormProblem;
       problem.hidden = kWide;
       problem.max_rows = kMany;
       problem.quantisation = quantised ? TANDEM_SCALE_PER_ROW : TANDEM_NOT_QUANTISED;
@@ -97,7 +97,7 @@ TEST(Norms, ManyRowsInAnyMemory) {
 TEST(Norms, ProblemsThatCannotBe) {
   const auto refused = [](const std::function<void(tandem_norm_problem&)>& change, const char* part) {
     run_in_c(2, [&](CPeer& peer) {
-      tandem_norm_problem problem = kProblem;
+      tandem_norm_problem problem = kNormProblem;
       change(problem);
       auto* plan = reinterpret_cast<tandem_norm_plan*>(&problem);
       EXPECT_EQ(unlike(tandem_norm_plan_create(&plan, peer.world, &problem), kInvalid, part), "");
@@ -119,9 +119,9 @@ TEST(Norms, RunsThatCannotBeLeaveTheNextOneRight) {
   run_in_c(2, [](CPeer& peer) {
     const Buffers buffers(peer);
     tandem_norm_plan* plan = nullptr;
-    EXPECT_EQ(unlike(tandem_norm_plan_create(nullptr, peer.world, &kProblem), kInvalid, "plan: NULL given"), "");
+    EXPECT_EQ(unlike(tandem_norm_plan_create(nullptr, peer.world, &kNormProblem), kInvalid, "plan: NULL given"), "");
     EXPECT_EQ(unlike(tandem_norm_plan_create(&plan, peer.world, nullptr), kInvalid, "problem: NULL given"), "");
-    ASSERT_EQ(unlike(tandem_norm_plan_create(&plan, peer.world, &kProblem), TANDEM_SUCCESS), "");
+    ASSERT_EQ(unlike(tandem_norm_plan_create(&plan, peer.world, &kNormProblem), TANDEM_SUCCESS), "");
     const auto refused = [&](const std::function<void(tandem_norm_run&)>& change, const char* part) {
       tandem_norm_run run = buffers.run(kRows);
       change(run);

@@ -10,8 +10,6 @@
 namespace tandem::test {
 namespace {
 
-constexpr auto kInvalid = TANDEM_INVALID_ARGUMENT;
-
 /// "": the problem is refused on all of two PEs with such a text.
 void refused(const std::function<void(tandem_problem&)>& change, const std::string& part,
              tandem_operator op = TANDEM_ALL_GATHER_GEMM) {

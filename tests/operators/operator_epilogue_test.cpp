@@ -19,7 +19,7 @@ Size wrong_on(const Place& place, const EpilogueCase& c, std::uint64_t seed) {
   SimOptions sim;
   sim.seed = seed;
   sim.pes_per_node = place.pes_per_node;
-  constexpr Size kRoom = Size{12} << 20;
+  constexpr Size kRoom = Size{1} << 20;
   sim.heap_bytes = 2 * kRoom;
   Simulation simulation(load_machine(place.machine), place.pes, sim);
   Size wrong = 0;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <numbers>
+#include <span>
 #include <vector>
 
 #include "support/collective_values.h"
@@ -178,11 +179,13 @@ class Program {
 
   void fill(int call) {
     T* const given = calls_[static_cast<std::size_t>(call)].given;
-    for (Size i = 0; i < in_size(call, team_.me); ++i) given[i] = input(call, team_.me, i);
+    const Size ins = in_size(call, team_.me);
+    for (Size i = 0; i < ins; ++i) given[i] = input(call, team_.me, i);
   }
 
   void check(int call) {
     const Buffers<T>& b = calls_[static_cast<std::size_t>(call)];
+    const Size ins = in_size(call, team_.me);
     const Size outs = out_size(call, team_.me);
     result_.checked += outs;
     const T* const results = b.saved.local();
@@ -197,7 +200,7 @@ class Program {
     // A sum, so that it does not matter which PE checks first.
     result_.data_hash += hash_bytes(mix(0, call, team_.me, 0), results, outs * static_cast<Size>(sizeof(T)));
     if (!spoils(call))
-      for (Size i = 0; i < in_size(call, team_.me); ++i)
+      for (Size i = 0; i < ins; ++i)
         if (!same_bits(b.in.local()[i], input(call, team_.me, i))) wrong(call, "input", i, "was changed");
     check_untouched(call, b, b.first, b.first_size);
     check_untouched(call, b, b.second, b.second_size);
@@ -241,10 +244,13 @@ class Program {
   /// Memory without a result holds the guard's pattern; inputs are checked separately.
   void check_untouched(int call, const Buffers<T>& b, Symm<T> buffer, Size size) {
     const T* const begin = buffer.local();
-    const auto holds = [](const T* used, Size n, const T* at) { return at >= used && at < used + n; };
+    const std::span<const T> in(b.in.local(), static_cast<std::size_t>(in_size(call, team_.me)));
+    const std::span<const T> out(b.out.local(), static_cast<std::size_t>(out_size(call, team_.me)));
+    const auto holds = [](std::span<const T> used, const T* at) {
+      return at >= used.data() && at < used.data() + used.size();
+    };
     for (const T* at = begin; at < begin + size + 2 * kGuard; ++at) {
-      if (holds(b.in.local(), in_size(call, team_.me), at) || holds(b.out.local(), out_size(call, team_.me), at))
-        continue;
+      if (holds(in, at) || holds(out, at)) continue;
       const auto* const bytes = reinterpret_cast<const unsigned char*>(at);
       if (std::any_of(bytes, bytes + sizeof(T), [](unsigned char byte) { return byte != kGuardByte; }))
         wrong(call, "memory around the buffers, at", at - begin - kGuard, "was written");

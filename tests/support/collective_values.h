@@ -141,18 +141,19 @@ struct Values {
   template <class T>
   T exact(int call, int pe, Size i, std::uint64_t bits) const {
     constexpr int kContribute = 4;
-    const int period = (pes + kContribute - 1) / kContribute;
-    const bool contributes =
-        (static_cast<std::uint64_t>(pe) + mix(seed, call, 99, i)) % static_cast<std::uint64_t>(period) == 0;
+    const auto contributes = [&] {
+      const auto period = static_cast<std::uint64_t>((pes + kContribute - 1) / kContribute);
+      return (static_cast<std::uint64_t>(pe) + mix(seed, call, 99, i)) % period == 0;
+    };
     constexpr bool is_signed = !std::is_integral_v<T> || std::is_signed_v<T>;
     if (op == ReduceOp::kProd) {
       constexpr double kFactors[] = {1, 2, -1, 0.5};
-      return convert<T>(contributes ? kFactors[bits % (is_float<T> ? 4 : is_signed ? 3 : 2)] : 1.0);
+      return convert<T>(contributes() ? kFactors[bits % (is_float<T> ? 4 : is_signed ? 3 : 2)] : 1.0);
     }
     const bool adds = op != ReduceOp::kMin && op != ReduceOp::kMax;
     const Size most = whole_numbers<T>() / (adds ? kContribute : 1) / (op == ReduceOp::kPremulSum ? 2 : 1);
     const auto value = static_cast<double>(bits % static_cast<std::uint64_t>(most + 1));
-    if (adds && !contributes) return convert<T>(0.0);
+    if (adds && !contributes()) return convert<T>(0.0);
     return convert<T>(is_signed && (bits >> 60) % 2 == 1 && value != 0 ? -value : value);
   }
 

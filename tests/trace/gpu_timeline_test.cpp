@@ -222,7 +222,7 @@ TEST(GpuTimeline, RowsForWhatOverlapsAndForRoles) {
       findings);
   std::vector<std::string> names;
   for (const Lane& lane : timeline.lanes) names.push_back(lane.name);
-  EXPECT_THAT(names, testing::ElementsAre("sm 3", "sm 3 / role 1", "sm 3 / role 2", "sm 3.1"));
+  EXPECT_THAT(names, ::testing::ElementsAre("sm 3", "sm 3 / role 1", "sm 3 / role 2", "sm 3.1"));
   EXPECT_EQ(timeline.spans.size(), 5U);
 }
 
@@ -237,7 +237,7 @@ TEST(GpuTimeline, LoadsGoOnUntilTheNextOperationOfTheirRole) {
   std::vector<Time> loads;
   for (const Span& span : timeline.spans)
     if (span.kind == SpanKind::kLoad) loads.push_back((span.end - span.begin) / kNanosecond);
-  EXPECT_THAT(loads, testing::ElementsAre(300, 400, 300));
+  EXPECT_THAT(loads, ::testing::ElementsAre(300, 400, 300));
 }
 
 TEST(GpuTimeline, WarpsThatTakeTurnsDoNotOverlap) {
@@ -252,7 +252,7 @@ TEST(GpuTimeline, WarpsThatTakeTurnsDoNotOverlap) {
   std::vector<Times> stores;
   for (const Span& span : timeline.spans)
     if (span.kind == SpanKind::kStore) stores.emplace_back(span.begin / kNanosecond, span.end / kNanosecond);
-  EXPECT_THAT(stores, testing::ElementsAre(Times(1'100, 1'140), Times(1'140, 1'200)));
+  EXPECT_THAT(stores, ::testing::ElementsAre(Times(1'100, 1'140), Times(1'140, 1'200)));
 }
 
 TEST(GpuTimeline, CopiesShareTheTimeBetweenWhatWasBeforeAndWhatCameAfter) {
@@ -279,7 +279,7 @@ TEST(GpuTimeline, CopiesShareTheTimeBetweenWhatWasBeforeAndWhatCameAfter) {
     copied.push_back(span.bytes);
     EXPECT_EQ(timeline.lanes[span.lane].name, "copy engine 0");
   }
-  EXPECT_THAT(copied, testing::ElementsAre(1'000'000, 3'000'000));
+  EXPECT_THAT(copied, ::testing::ElementsAre(1'000'000, 3'000'000));
   EXPECT_EQ(findings.unplaced, 0);
   // begin -> copy -> copy -> signal -> end, through the stamp that is not drawn.
   ASSERT_EQ(timeline.arrows.size(), 4U);

@@ -2,17 +2,15 @@
 #include "layer/layer_plans.h"
 #include "tandem/layer/exchange_heads.h"
 
-struct tandem_exchange_plan : tandem::c::LayerPlan<tandem::ExchangeHeadsPlan> {};
+struct tandem_exchange_plan : tandem::c::LayerPlan<tandem::ExchangeHeadsPlan> {
+  static constexpr const char* kType = "tandem_exchange_plan";
+};
 
 namespace {
 
 using tandem::c::given;
+using tandem::c::plans_of;
 using tandem::c::size_of_c;
-
-tandem::c::LayerPlans<tandem_exchange_plan>& plans() {
-  static auto& all = *new tandem::c::LayerPlans<tandem_exchange_plan>("tandem_exchange_plan");  // never destroyed
-  return all;
-}
 
 tandem::ExchangeHeadsOptions options_of(const tandem_exchange_problem& problem) {
   tandem::ExchangeHeadsOptions options;
@@ -32,13 +30,13 @@ tandem::ExchangeHeadsOptions options_of(const tandem_exchange_problem& problem) 
 
 tandem_status tandem_exchange_plan_create(tandem_exchange_plan** plan, tandem_world* world,
                                           const tandem_exchange_problem* problem) {
-  return plans().create(plan, world, [&](tandem::World& on, bool) {
+  return plans_of<tandem_exchange_plan>().create(plan, world, [&](tandem::World& on, bool) {
     return tandem::make_exchange_heads(on, options_of(given(problem, "problem")));
   });
 }
 
 tandem_status tandem_exchange_plan_run(tandem_exchange_plan* plan, const tandem_exchange_run* run, void* stream) {
-  return plans().run(plan, stream, [&](tandem::c::CWorld& world, const auto& made) {
+  return plans_of<tandem_exchange_plan>().run(plan, stream, [&](tandem::c::CWorld& world, const auto& made) {
     const tandem_exchange_run& r = given(run, "run");
     given(r.in, "in");
     given(r.out, "out");
@@ -49,4 +47,6 @@ tandem_status tandem_exchange_plan_run(tandem_exchange_plan* plan, const tandem_
   });
 }
 
-tandem_status tandem_exchange_plan_destroy(tandem_exchange_plan* plan) { return plans().destroy(plan); }
+tandem_status tandem_exchange_plan_destroy(tandem_exchange_plan* plan) {
+  return plans_of<tandem_exchange_plan>().destroy(plan);
+}

@@ -7,7 +7,7 @@
 
 namespace tandem::c {
 
-/// The contents of a handle. `Plan` is NormPlan, for example.
+/// The contents of a handle, whose type names itself in `kType`. `Plan` is NormPlan, for example.
 template <class Plan>
 struct LayerPlan {
   tandem_world& world;
@@ -18,8 +18,6 @@ struct LayerPlan {
 template <class Handle>
 class LayerPlans {
  public:
-  explicit LayerPlans(const char* type) : handles_(type) {}
-
   /// Calls make(world, any_memory) for a plan on that C++ world; any_memory: buffers lie anywhere.
   template <class Make>
   tandem_status create(Handle** plan, tandem_world* world, const Make& make) {
@@ -56,7 +54,14 @@ class LayerPlans {
   }
 
  private:
-  Handles<Handle> handles_;
+  Handles<Handle> handles_{Handle::kType};
 };
+
+/// All handles of one type.
+template <class Handle>
+LayerPlans<Handle>& plans_of() {
+  static auto& all = *new LayerPlans<Handle>;  // never destroyed
+  return all;
+}
 
 }  // namespace tandem::c

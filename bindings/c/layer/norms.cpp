@@ -7,19 +7,17 @@ static_assert(TANDEM_NO_NORM == static_cast<int>(tandem::Norm::kNone) &&
 static_assert(TANDEM_NOT_QUANTISED == static_cast<int>(tandem::Quantisation::kNone) &&
               TANDEM_SCALE_PER_128 == static_cast<int>(tandem::Quantisation::kGroup));
 
-struct tandem_norm_plan : tandem::c::LayerPlan<tandem::c::NormPlan> {};
+struct tandem_norm_plan : tandem::c::LayerPlan<tandem::c::NormPlan> {
+  static constexpr const char* kType = "tandem_norm_plan";
+};
 
 namespace {
 
 using tandem::Size;
 using tandem::c::given;
 using tandem::c::one_of;
+using tandem::c::plans_of;
 using tandem::c::size_of_c;
-
-tandem::c::LayerPlans<tandem_norm_plan>& plans() {
-  static auto& all = *new tandem::c::LayerPlans<tandem_norm_plan>("tandem_norm_plan");  // never destroyed
-  return all;
-}
 
 tandem::AllReduceNormOptions options_of(const tandem_norm_problem& problem) {
   using tandem::c::flag;
@@ -45,7 +43,7 @@ tandem::AllReduceNormOptions options_of(const tandem_norm_problem& problem) {
 
 tandem_status tandem_norm_plan_create(tandem_norm_plan** plan, tandem_world* world,
                                       const tandem_norm_problem* problem) {
-  return plans().create(plan, world, [&](tandem::World& on, bool any_memory) {
+  return plans_of<tandem_norm_plan>().create(plan, world, [&](tandem::World& on, bool any_memory) {
     const tandem::AllReduceNormOptions options = options_of(given(problem, "problem"));
     return std::make_unique<tandem::c::NormPlan>(on, options,
                                                  tandem::c::flag(problem->any_memory, "any_memory") || any_memory);
@@ -53,7 +51,7 @@ tandem_status tandem_norm_plan_create(tandem_norm_plan** plan, tandem_world* wor
 }
 
 tandem_status tandem_norm_plan_run(tandem_norm_plan* plan, const tandem_norm_run* run, void* stream) {
-  return plans().run(plan, stream, [&](tandem::c::CWorld& world, const auto&) {
+  return plans_of<tandem_norm_plan>().run(plan, stream, [&](tandem::c::CWorld& world, const auto&) {
     const tandem_norm_run& r = given(run, "run");
     return tandem::AllReduceNormCall{.rows = size_of_c(r.rows, "rows"),
                                      .in = world.handle_of(r.in),
@@ -67,4 +65,4 @@ tandem_status tandem_norm_plan_run(tandem_norm_plan* plan, const tandem_norm_run
   });
 }
 
-tandem_status tandem_norm_plan_destroy(tandem_norm_plan* plan) { return plans().destroy(plan); }
+tandem_status tandem_norm_plan_destroy(tandem_norm_plan* plan) { return plans_of<tandem_norm_plan>().destroy(plan); }

@@ -7,15 +7,15 @@ namespace tandem::kernels {
 
 std::span<const Algorithm> exchange_algorithms() {
   using enum PeerAccess;
-  constexpr Collective kSelf = Collective::kExchange;
+  constexpr Collective kThis = Collective::kExchange;
   static const Algorithm algorithms[] = {
-      {{kSelf, "put_signal", "partners put to each other, both ways at once", false, false, kOutput},
-       make_byte_plan<kSelf, ExchangePutSignal>},
-      {{kSelf, "copy_engine", "copy engines write to the partner; no SM moves data", true, true, kOutput},
-       make_copy_engine_push<kSelf, CopyPattern::kSwap>},
-      {{kSelf, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
-       make_byte_plan<kSelf, ExchangeLL>},
-      {{kSelf, "ll128", "lines of packets: middle sizes", true, false, kNeither}, make_byte_plan<kSelf, ExchangeLL128>},
+      {{kThis, "put_signal", "partners put to each other, both ways at once", false, false, kOutput},
+       make_byte_plan<kThis, ExchangePutSignal>},
+      {{kThis, "copy_engine", "copy engines write to the partner; no SM moves data", true, true, kOutput},
+       make_copy_engine_push<kThis, CopyPattern::kSwap>},
+      {{kThis, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
+       make_byte_plan<kThis, ExchangeLL>},
+      {{kThis, "ll128", "lines of packets: middle sizes", true, false, kNeither}, make_byte_plan<kThis, ExchangeLL128>},
   };
   return algorithms;
 }

@@ -1,22 +1,11 @@
-#include <algorithm>
-
 #include "operators/gemm_all_reduce/plan.h"
 
 namespace tandem::ops {
 
-namespace {
-
-constexpr int kSumThreads = 512;
-/// With fewer elements a block's wait costs more than it saves.
-constexpr Size kLeastBytesOfBlock = 16 << 10;
-
-}  // namespace
-
 OneShot::OneShot(World& world, const Settings& settings, Size max_m)
     : team_(world.team()), activation_(settings.options.activation) {
   const Size bytes = max_m * settings.result_row_bytes();
-  const Size useful = std::max<Size>(1, bytes / kLeastBytesOfBlock);
-  grid_ = {static_cast<int>(std::min<Size>(world.machine().gpu.sm_count, useful)), kSumThreads};
+  grid_ = grid_for(bytes, world.machine().gpu.sm_count, kSumThreads);
   SymmetricHeap& heap = world.heap();
   staging_ = heap.allocate<std::byte>(team_.size * bytes, "gemm_all_reduce staging");
   arrived_ = heap.signals(team_.size, "gemm_all_reduce arrived");

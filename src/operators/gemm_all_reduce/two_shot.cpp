@@ -8,14 +8,6 @@
 
 namespace tandem::ops {
 
-namespace {
-
-constexpr int kSumThreads = 512;
-/// With fewer elements a block's wait costs more than it saves.
-constexpr Size kLeastBytesOfBlock = 16 << 10;
-
-}  // namespace
-
 TwoShot::TwoShot(World& world, const Settings& settings)
     : team_(world.team()),
       form_(settings.options.form),
@@ -31,9 +23,8 @@ TwoShot::TwoShot(World& world, const Settings& settings)
   gemm_sms_ = std::max(1, world.machine().gpu.sm_count - of_others);
   rows_ = settings.rows(team_, settings.options.m);
   const Size shard_bytes = rows_.shard_rows() * row_bytes_;
-  const Size useful = std::max<Size>(1, shard_bytes / kLeastBytesOfBlock);
   const int most = additions_ ? settings.options.communication_sms : world.machine().gpu.sm_count;
-  grid_ = {static_cast<int>(std::min<Size>(most, useful)), kSumThreads};
+  grid_ = grid_for(shard_bytes, most, kSumThreads);
   SymmetricHeap& heap = world.heap();
   partials_ = heap.allocate<std::byte>(pushed_ ? 0 : settings.options.m * row_bytes_, "gemm_all_reduce partials");
   staging_ = heap.allocate<std::byte>(pushed_ ? team_.size * shard_bytes : 0, "gemm_all_reduce staging");

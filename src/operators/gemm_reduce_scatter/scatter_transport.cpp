@@ -1,7 +1,5 @@
 #include "operators/gemm_reduce_scatter/scatter_transport.h"
 
-#include <algorithm>
-
 #include "operators/steps/notify_collector.h"
 #include "operators/steps/steps.h"
 
@@ -10,13 +8,10 @@ namespace tandem::ops {
 namespace {
 
 constexpr int kReduceThreads = 1024;
-/// With fewer elements a block's wait costs more than it saves.
-constexpr Size kLeastBytesOfBlock = 16 << 10;
 
 Grid reduction_grid(const Settings& settings, const RowPartition& rows, Size row_bytes, int sm_count) {
-  const Size useful = std::max<Size>(1, rows.shard_rows() * row_bytes / kLeastBytesOfBlock);
   const int most = settings.options.communication_sms > 0 ? settings.options.communication_sms : sm_count;
-  return {static_cast<int>(std::min<Size>(most, useful)), kReduceThreads};
+  return grid_for(rows.shard_rows() * row_bytes, most, kReduceThreads);
 }
 
 }  // namespace

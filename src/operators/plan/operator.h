@@ -1,6 +1,7 @@
 #pragma once
 /// The material of the operators' plans: options without an open choice, and shared memory.
 
+#include <algorithm>
 #include <memory>
 
 #include "operators/resolve/resolve.h"
@@ -15,6 +16,13 @@ struct BufferWords {
   Epochs acquired;   ///< one word: how many this PE has started
 };
 BufferWords make_buffer_words(World& world);
+
+/// The grid of a step over `bytes`: at most `most_blocks`, each with enough bytes to be worth its wait.
+inline Grid grid_for(Size bytes, int most_blocks, int threads) {
+  constexpr Size kLeastBytesOfBlock = 16 << 10;
+  const Size useful = std::max<Size>(1, bytes / kLeastBytesOfBlock);
+  return {static_cast<int>(std::min<Size>(most_blocks, useful)), threads};
+}
 
 /// Resolved options, and the memory that all parts of a plan share.
 struct Settings : ResolvedOptions {

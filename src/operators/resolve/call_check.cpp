@@ -16,10 +16,6 @@ namespace tandem::ops {
 
 namespace {
 
-void require(bool holds, const char* option, Size given, const std::string& allowed) {
-  if (!holds) throw InvalidArgument(fmt::format("{}: {} given, allowed is {}", option, given, allowed));
-}
-
 /// An argument of OperatorOptions::norm.
 struct NormArgument {
   const char* name;

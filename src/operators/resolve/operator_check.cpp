@@ -13,11 +13,11 @@
 
 namespace tandem::ops {
 
-namespace {
-
 void require(bool holds, const char* option, Size given, const std::string& allowed) {
   if (!holds) throw InvalidArgument(fmt::format("{}: {} given, allowed is {}", option, given, allowed));
 }
+
+namespace {
 
 /// A product of two sides in bytes has to fit into Size.
 constexpr Size kMostOfASide = Size{1} << 30;
@@ -143,7 +143,8 @@ void check(Operator op, const OperatorOptions& options, const World& world) {
   require(options.ns.empty() || sum == options.n, "ns", sum, fmt::format("n, {}, in all", options.n));
   require(options.shots >= 0 && options.shots <= (op == Operator::kGemmAllReduce ? 2 : 0), "shots", options.shots,
           op == Operator::kGemmAllReduce ? "1, 2, or 0 for what suits the rows" : "0");
-  require(options.splits >= 0 && options.splits <= 8, "splits", options.splits, "1 to 8, or 0 for what suits");
+  require(options.splits >= 0 && options.splits <= kMostSplits, "splits", options.splits,
+          fmt::format("1 to {}, or 0 for what suits", kMostSplits));
   require(options.tile_m >= 1, "tile_m", options.tile_m, "1 or more");
   require(options.tile_n >= 1, "tile_n", options.tile_n, "1 or more");
   require(options.panel_group >= 0, "panel_group", options.panel_group, "0 or more");

@@ -2,10 +2,17 @@
 /// Checks of an operator's options and of a run's arguments. They throw InvalidArgument, which names the option, the
 /// given value and the allowed ones.
 
+#include <string>
+
 #include "tandem/operators.h"
 
 namespace tandem::ops {
 
+/// The most chunks of a shard (OperatorOptions::splits).
+inline constexpr int kMostSplits = 8;
+
+/// Throws InvalidArgument unless `holds`.
+void require(bool holds, const char* option, Size given, const std::string& allowed);
 void check(Operator op, const OperatorOptions& options, const World& world);
 void check(const OperatorOptions& options, const OperatorCall& call);
 /// Returns the scales of a row of C that is quantised behind its sums: none, one, or one for each group.

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "operators/resolve/operator_check.h"
+
 namespace tandem::ops {
 
 namespace {
-
-/// The most chunks of a shard (OperatorOptions::splits).
-constexpr int kMostSplits = 8;
 
 /// A PE's part of the problem with `m` rows, as tiles.
 class Work {

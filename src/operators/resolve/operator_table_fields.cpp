@@ -1,5 +1,7 @@
 #include "operators/resolve/operator_table_fields.h"
 
+#include "operators/resolve/operator_check.h"
+
 namespace tandem::ops {
 
 namespace {
@@ -8,7 +10,6 @@ constexpr double kMostBytes = 1LL << 46;
 constexpr double kMostUs = 10'000;
 constexpr double kMostSide = 1 << 30;
 constexpr double kMostSms = 4096;
-constexpr double kMostSplits = 8;
 constexpr double kMostBytesPerUs = 1e8;
 
 const Field kFields[] = {

@@ -10,6 +10,8 @@
 
 namespace tandem::test {
 
+inline constexpr auto kInvalid = TANDEM_INVALID_ARGUMENT;
+
 /// One PE of such a program.
 struct CPeer {
   tandem_world* world;  ///< made with tandem_world_create

@@ -23,7 +23,7 @@ class NormProgram final : public CheckProgram {
   NormRuns runs_;
 };
 
-struct Variant {
+struct NormVariant {
   const char* name;
   Size hidden;
   NormPlaces places = NormPlaces::kSeparate;
@@ -33,7 +33,7 @@ struct Variant {
 };
 
 /// A row in pieces has three, the last of them shorter.
-constexpr Variant kVariants[] = {
+constexpr NormVariant kNormVariants[] = {
     {"", 40},
     {"row", 40, NormPlaces::kSumInInput, Quantisation::kRow},
     {"pieces", 300, NormPlaces::kSumInResidual, Quantisation::kNone, false, 512},
@@ -122,7 +122,7 @@ void add_normed_cases(std::vector<CheckCase>& cases, int pes) {
 
 void add_norm_cases(std::vector<CheckCase>& cases, int pes) {
   for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms())
-    for (const Variant& variant : kVariants) {
+    for (const NormVariant& variant : kNormVariants) {
       if (variant.sharded && !algorithm.two_shots) continue;
       CheckCase one;
       one.op = "all_reduce_norm";

@@ -15,7 +15,7 @@ namespace tandem::cli {
 namespace {
 
 /// Rows of one plan's calls: all, fewer, all, and twice so few that most PEs have none.
-constexpr int kCalls = 5;
+constexpr int kOperatorCalls = 5;
 Size rows_of_call(Size most, int call) { return std::array{most, most / 2 + 3, most, Size{1}, Size{1}}[call]; }
 
 class OperatorProgram final : public CheckProgram {
@@ -25,7 +25,7 @@ class OperatorProgram final : public CheckProgram {
     const Size n = options.ns.empty() ? options.n : options.ns.front();
     OperatorRun call{.op = op, .options = options};
     call.options.n = n;
-    for (int i = 0; i < kCalls; ++i) {
+    for (int i = 0; i < kOperatorCalls; ++i) {
       call.options.m = rows_of_call(options.m, i);
       data_.emplace_back(call, pes, static_cast<std::uint64_t>(i) + 1);
     }
@@ -45,7 +45,7 @@ class OperatorProgram final : public CheckProgram {
     std::vector<void*> c;
     c.reserve(b.size());
     for (int i = 0; i < products(); ++i) c.push_back(at.c + i * at.c_bytes);
-    for (int i = 0; i < kCalls; ++i) {
+    for (int i = 0; i < kOperatorCalls; ++i) {
       stream.copy_async(at.a, at.inputs + i * (at.a_bytes + at.b_bytes), at.a_bytes);
       stream.copy_async(at.b, at.inputs + i * (at.a_bytes + at.b_bytes) + at.a_bytes, at.b_bytes);
       stream.copy_async(at.c, at.nothing, products() * at.c_bytes);
@@ -54,7 +54,7 @@ class OperatorProgram final : public CheckProgram {
     }
     stream.synchronize();
     std::vector<std::byte> host(static_cast<std::size_t>(at.c_bytes));
-    for (int i = 0; i < kCalls * products(); ++i) {
+    for (int i = 0; i < kOperatorCalls * products(); ++i) {
       world.copy_out(host.data(), at.results + i * at.c_bytes, at.c_bytes);
       check(world.pe(), i / products(), host.data());
     }
@@ -80,13 +80,13 @@ class OperatorProgram final : public CheckProgram {
     at.a = local(at.a_bytes, "a");
     at.b = local(at.b_bytes, "b");
     at.c = local(products() * at.c_bytes, "c");
-    at.inputs = local(kCalls * (at.a_bytes + at.b_bytes), "inputs");
-    at.results = local(kCalls * products() * at.c_bytes, "results");
+    at.inputs = local(kOperatorCalls * (at.a_bytes + at.b_bytes), "inputs");
+    at.results = local(kOperatorCalls * products() * at.c_bytes, "results");
     at.nothing = local(products() * at.c_bytes, "nothing");
     const std::vector<std::byte> nothing(static_cast<std::size_t>(products() * at.c_bytes), std::byte{0xFF});
     world.copy_in(at.nothing, nothing.data(), products() * at.c_bytes);
     std::vector<std::byte> a(static_cast<std::size_t>(at.a_bytes)), b(static_cast<std::size_t>(at.b_bytes));
-    for (int i = 0; i < kCalls; ++i) {
+    for (int i = 0; i < kOperatorCalls; ++i) {
       data_[static_cast<std::size_t>(i)].fill(world.pe(), a.data(), b.data());
       world.copy_in(at.inputs + i * (at.a_bytes + at.b_bytes), a.data(), at.a_bytes);
       world.copy_in(at.inputs + i * (at.a_bytes + at.b_bytes) + at.a_bytes, b.data(), at.b_bytes);

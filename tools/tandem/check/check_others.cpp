@@ -12,7 +12,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr int kCalls = 3;
+constexpr int kOtherCalls = 3;
 
 /// Every PE writes a word, synchronises, and reads the words of the others.
 struct MeetAndRead {
@@ -48,7 +48,7 @@ class BarrierProgram final : public CheckProgram {
     const TeamBarrier between = make_team_barrier(world, world.team(), 1);
     Stream stream = world.make_stream("main");
     std::vector<std::uint32_t> host(static_cast<std::size_t>(blocks) * static_cast<std::size_t>(world.num_pes()));
-    for (std::uint32_t call = 1; call <= kCalls; ++call) {
+    for (std::uint32_t call = 1; call <= kOtherCalls; ++call) {
       stream.launch<MeetAndRead>({blocks, 64}, {mine, theirs, within, 100 * call});
       barrier_on(stream, between, world.team());
       stream.synchronize();
@@ -75,7 +75,7 @@ class GroupProgram final : public CheckProgram {
     auto* const in = world.heap().allocate_local<std::byte>(row * n, "in");
     Stream stream = world.make_stream("main");
     std::vector<std::byte> host(static_cast<std::size_t>(row * n));
-    for (int call = 0; call < kCalls; ++call) {
+    for (int call = 0; call < kOtherCalls; ++call) {
       std::vector<Send> sends;
       std::vector<Receive> receives;
       for (int pe = 0; pe < n; ++pe) {

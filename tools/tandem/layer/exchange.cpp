@@ -9,7 +9,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr const char* kName = "exchange_heads";
+constexpr const char* kExchangeName = "exchange_heads";
 
 /// The tensors in heads of all PEs.
 struct ExchangedHeads {
@@ -65,7 +65,7 @@ ExchangeHeadsOptions sized(ExchangeHeadsOptions o, const ExchangedHeads& shape, 
   for (const Size heads : shape.heads) {
     if (heads % pes != 0)
       throw InvalidArgument(fmt::format("--heads, --kv-heads: {} given to {} on {} PEs, allowed are multiples of {}",
-                                        heads, kName, pes, pes));
+                                        heads, kExchangeName, pes, pes));
     o.segments.push_back(heads / pes * shape.head_size);
   }
   o.max_rows = rows;
@@ -83,7 +83,8 @@ HeadsDirection direction_of(const std::string& text) {
 LayerRun make_exchange_run(const Arguments& a) {
   refuse_all_but_layer_options(a);
   constexpr Size kRows = 1024, kHeads = 32, kHeadSize = 128;
-  if (a.algorithm) throw InvalidArgument(fmt::format("--algo: '{}' given to {}, which has one", *a.algorithm, kName));
+  if (a.algorithm)
+    throw InvalidArgument(fmt::format("--algo: '{}' given to {}, which has one", *a.algorithm, kExchangeName));
   ExchangeHeadsOptions o;
   o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);
   o.direction = direction_of(a.to.value_or("heads"));
@@ -101,7 +102,7 @@ LayerRun make_exchange_run(const Arguments& a) {
   run.make = [o, shape](Size rows, int pes) { return std::make_unique<ExchangeCall>(sized(o, shape, rows, pes), pes); };
   run.describe = [o, shape](Size rows) {
     Result result;
-    result.op = kName;
+    result.op = kExchangeName;
     result.shape = fmt::format("{}x{}x{}", rows, shape.heads[0], shape.head_size);
     result.dtype = name(o.type);
     result.extras = o.direction == HeadsDirection::kToRows

@@ -9,7 +9,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr const char* kName = "merge_heads";
+constexpr const char* kHeadsName = "merge_heads";
 
 class HeadsCall final : public LayerCall {
  public:
@@ -53,7 +53,7 @@ class HeadsCall final : public LayerCall {
 
 Result result_of(const MergeHeadsOptions& o, Size batch) {
   Result result;
-  result.op = kName;
+  result.op = kHeadsName;
   result.shape = fmt::format("{}x{}x{}", batch, o.heads, o.head_size);
   result.dtype = name(o.type);
   result.extras = o.own_heads ? "own heads" : "all heads";
@@ -66,8 +66,8 @@ LayerRun make_heads_run(const Arguments& a) {
   refuse_all_but_layer_options(a);
   constexpr Size kBatch = 16, kHeads = 64, kHeadSize = 128;
   if (a.algorithm)
-    throw InvalidArgument(
-        fmt::format("--algo: '{}' given to {}, whose packets follow from the size of a head", *a.algorithm, kName));
+    throw InvalidArgument(fmt::format("--algo: '{}' given to {}, whose packets follow from the size of a head",
+                                      *a.algorithm, kHeadsName));
   MergeHeadsOptions o;
   o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);
   o.heads = a.heads ? parse_size("--heads", *a.heads) : kHeads;

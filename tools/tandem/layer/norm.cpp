@@ -9,7 +9,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr const char* kName = "all_reduce_norm";
+constexpr const char* kNormName = "all_reduce_norm";
 
 class NormCall final : public LayerCall {
  public:
@@ -62,7 +62,7 @@ class NormCall final : public LayerCall {
 
 Result result_of(const AllReduceNormOptions& o, Size rows) {
   Result result;
-  result.op = kName;
+  result.op = kNormName;
   result.shape = fmt::format("{}x{}", rows, o.hidden);
   result.dtype = name(o.type);
   result.extras = fmt::format("{} norm", name(o.norm));

@@ -50,10 +50,11 @@ struct Buffers {
 };
 
 /// One run of a collective on all PEs: buffers, calls, checks.
-class Program {
+class CollectiveProgram {
  public:
   /// `after_call`: see Measurement.
-  Program(const CollectiveRun& run, Size count, int pes, const CollectiveData& data, std::function<void()> after_call)
+  CollectiveProgram(const CollectiveRun& run, Size count, int pes, const CollectiveData& data,
+                    std::function<void()> after_call)
       : run_(run),
         count_(count),
         pes_(pes),
@@ -246,7 +247,7 @@ Result run_collective_on_host(const CollectiveRun& run, const HostJob& job, Size
   const BufferBytes buffers = buffer_bytes(run, count, job.pes);
   const auto data = make_collective_data(call_of(run, count, job.pes, job.seed));
   return run_on_host(job, result, static_cast<double>(buffers.in + buffers.out), run.explain,
-                     [&] { return Program(run, count, job.pes, *data, [] {}); });
+                     [&] { return CollectiveProgram(run, count, job.pes, *data, [] {}); });
 }
 
 Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Pictures& pictures, Progress& progress,
@@ -256,7 +257,8 @@ Result run_collective(const CollectiveRun& run, Setup setup, Size bytes, Picture
 
   const auto own_data =
       data == nullptr ? make_collective_data(call_of(run, count, setup.pes, setup.options.seed)) : nullptr;
-  Program program(run, count, setup.pes, data == nullptr ? *own_data : *data, [&progress] { progress.advance(); });
+  CollectiveProgram program(run, count, setup.pes, data == nullptr ? *own_data : *data,
+                            [&progress] { progress.advance(); });
   const Result result = result_of(run, count, setup.pes);
   const std::string what =
       fmt::format("{} of {} bytes", name(run.collective), bytes_of_count(run.collective, count, setup.pes, element));

@@ -18,10 +18,11 @@ bool is_part(Form form) { return form == Form::kComputeOnly || form == Form::kCo
 
 /// One run of an operator on all PEs: buffers, calls, checks. `data` is null in phantom mode. A part alone has data,
 /// but no result to check.
-class Program {
+class OperatorProgram {
  public:
   /// `after_call`: see Measurement.
-  Program(const OperatorRun& run, const OperatorMatrices* data, std::uint64_t seed, std::function<void()> after_call)
+  OperatorProgram(const OperatorRun& run, const OperatorMatrices* data, std::uint64_t seed,
+                  std::function<void()> after_call)
       : run_(run), data_(data), seed_(seed), measurement_(run.warmups, run.iterations, std::move(after_call)) {}
 
   void operator()(World& world) {
@@ -85,7 +86,7 @@ double baseline(const OperatorRun& run, const Setup& setup, Form form, Pictures&
   phantom.options.phantom = true;
   phantom.options.record = pictures.wants_report() && form == Form::kSequential;
   Simulation simulation(phantom.machine, phantom.pes, phantom.options);
-  Program program(other, nullptr, setup.options.seed, [&progress] { progress.advance(); });
+  OperatorProgram program(other, nullptr, setup.options.seed, [&progress] { progress.advance(); });
   simulation.run([&](World& world) { program(world); });
   if (phantom.options.record) pictures.add(name(form), simulation.timeline(), program.measurement().last());
   return program.measurement().mean_us();
@@ -146,7 +147,7 @@ Result run_operator_on_host(const OperatorRun& run, const HostJob& job) {
   CallWindow window;
   int nodes = 1;
   const auto run_one = [&](World& world, Shared& shared) {
-    Program program(run, &data, job.seed, [] {});
+    OperatorProgram program(run, &data, job.seed, [] {});
     program(world);
     const double us = shared.largest(program.measurement().mean_us());
     const Check check = shared.over_all(program.check());
@@ -177,7 +178,7 @@ Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Pro
   }
   const OperatorMatrices* const data = setup.options.phantom ? nullptr : random ? random.get() : given;
   progress.begin(fmt::format("{} {} on {} PEs", name(run.op), run.shape().text(), setup.pes));
-  Program program(run, data, setup.options.seed, [&progress] { progress.advance(); });
+  OperatorProgram program(run, data, setup.options.seed, [&progress] { progress.advance(); });
   simulation.run([&](World& world) { program(world); });
 
   Result result = result_of(run, setup.pes);

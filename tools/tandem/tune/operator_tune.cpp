@@ -19,7 +19,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr std::size_t kShown = 8;
+constexpr std::size_t kShownTrials = 8;
 
 /// Times in the simulator do not depend on data, so none is moved.
 TuneSetup simulated(const Setup& setup) {
@@ -40,7 +40,7 @@ void print_trials(Operator op, const OperatorTuning& tuning, bool predicted) {
              tuning.key.m, tuning.key.n, tuning.key.k, name(tuning.key.type), tuning.key.pes,
              printable(tuning.key.machine), tuning.trials.size(), predicted ? "predicted" : "measured",
              tuning.sequential_us);
-  for (std::size_t i = 0; i < std::min(kShown, tuning.trials.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kShownTrials, tuning.trials.size()); ++i)
     if (tuning.trials[i].us > 0)
       fmt::print("{:>10.1f} us  {}\n", tuning.trials[i].us, describe(op, tuning.trials[i].options));
   for (const OperatorTrial& trial : tuning.trials)

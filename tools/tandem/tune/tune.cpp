@@ -23,7 +23,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr std::size_t kShown = 4;
+constexpr std::size_t kShownAlgorithms = 4;
 
 std::string today() {
   const std::time_t now = std::time(nullptr);
@@ -127,7 +127,7 @@ void print_sweep_line(const Arguments& a, Collective collective, Size bytes, std
   if (a.json_to_stdout()) return;
   std::sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.us < y.us; });
   std::string text = fmt::format("{:<15}{:>12}", name(collective), bytes);
-  for (std::size_t i = 0; i < std::min(kShown, all.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kShownAlgorithms, all.size()); ++i)
     text += fmt::format("  {}{} {:.2f}", all[i].algorithm, all[i].blocks > 0 ? fmt::format("/{}", all[i].blocks) : "",
                         all[i].us);
   fmt::print("{}  ({} tried, {})\n", text, all.size(), a.is_measured() ? "measured" : "predicted");
