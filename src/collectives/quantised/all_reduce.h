@@ -2,9 +2,12 @@
 /// All-reduce of codes of 8 bits in two shots: the owner of a shard sums it, and sends codes of the sums to all PEs.
 ///
 /// Fixed order: in[0] + in[1] + ... + in[n-1] in f32. The sum goes through codes, too, and is then rounded to T once,
-/// so all PEs get the same bits. Shards are whole groups. One slot each suffices. A PE sends the next round's inputs
-/// when it has all sums, whose owners had then read all inputs. It sends sums when it has all inputs, whose senders had
-/// then read the sums of the round before. In-place allowed: a PE has sent a chunk before it writes it.
+/// so all PEs get the same bits. Shards are whole groups.
+///
+/// Rounds overlap: inputs of two later rounds are on their way while a round is summed, and its sums arrive while the
+/// next one is. Three slots suffice. A PE sends the inputs of round r + 3 when it has all sums of round r, whose owners
+/// had then read its inputs. It sends the sums of round r + 3 when it has all inputs of that round, whose senders had
+/// then read the sums of round r. In-place allowed: a PE has sent a chunk before it writes it.
 
 #include "base/gpu_kernel.h"
 #include "collectives/quantised/codes.h"
@@ -27,45 +30,79 @@ struct QuantisedAllReduce {
   static Args prepare(Setup& setup) {
     Args a;
     const Size shard = shard_of(setup.max_count(), setup.pes());
-    a.inputs = CodeStaging::of(setup, shard, 1, "codes of inputs");
-    a.sums = CodeStaging::of(setup, shard, 1, "codes of sums");
+    a.inputs = CodeStaging::of(setup, shard, kSlots, "codes of inputs", kMostOfRound);
+    a.sums = CodeStaging::of(setup, shard, kSlots, "codes of sums", kMostOfRound);
     a.rounds = setup.epochs();
     return a;
   }
 
+  /// A block converts at less than the link's rate, so all SMs take part.
+  static int suitable_blocks(const Team&, int blocks) { return 8 * blocks; }
+
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    run_code_rounds<QuantisedAllReduce>(block, a, shard_of(a.count, block.num_pes()));
-  }
-
-  template <class Code, class Block>
-  TANDEM_DEVICE static void round(Block& block, const Args& a, Range chunk, Epoch round) {
-    const int me = block.pe();
-    const Size shard = shard_of(a.count, block.num_pes());
-    const auto elements = [&](int pe) {
-      return Range{min(pe * shard + chunk.begin, a.count), min(pe * shard + chunk.end, a.count)};
-    };
-
-    const CodePlace<Code> own_inputs = a.inputs.template place<Code>(block, round, me);
-    for (const int pe : block.pes_from_self()) send_codes(block, a.in.local(), elements(pe), own_inputs, OnePe{pe});
-    block.notify_all(a.inputs.arrived, round);
-    block.wait_all(a.inputs.arrived, round);
-
-    const CodePlace<Code> own_sums = a.sums.template place<Code>(block, round, me);
-    for (const Range tile : code_tiles<Code>(block, elements(me).size()))
-      store_codes(block, sum_codes<Code>(block, a.inputs, round, tile), own_sums, tile.begin, block.pes_from_self());
-    block.notify_all(a.sums.arrived, round);
-    block.wait_all(a.sums.arrived, round);
-
-    for (const int pe : block.pes_from_self()) {
-      const CodePlace<Code> from = a.sums.template place<Code>(block, round, pe);
-      for (const Range tile : code_tiles<Code>(block, elements(pe).size()))
-        block.store(a.out.local() + elements(pe).begin, tile, load_codes(block, from, tile));
-    }
+    if (a.wire == WireFormat::kInt8)
+      run_rounds<std::int8_t>(block, a);
+    else
+      run_rounds<fp8_e4m3>(block, a);
   }
 
  private:
+  static constexpr int kSlots = 3;
+  static constexpr int kAhead = kSlots - 1;            // rounds whose inputs are on their way
+  static constexpr Size kMostOfRound = Size{8} << 10;  // elements from one PE to another
+
   TANDEM_DEVICE static Size shard_of(Size count, int pes) { return round_up(ceil_div(count, pes), kScaleGroup); }
+
+  template <class Code, class Block>
+  TANDEM_DEVICE static void run_rounds(Block& block, const Args& a) {
+    const CodeRounds rounds(block, a.rounds, shard_of(a.count, block.num_pes()), a.inputs.each);
+    for (Size i = 0; i < kAhead; ++i) send_inputs<Code>(block, a, rounds, i);
+    for (Size i = 0; i < rounds.count(); ++i) {
+      send_sums<Code>(block, a, rounds, i);
+      if (i > 0) take_sums<Code>(block, a, rounds, i - 1);
+      send_inputs<Code>(block, a, rounds, i + kAhead);
+    }
+    if (rounds.count() > 0) take_sums<Code>(block, a, rounds, rounds.count() - 1);
+  }
+
+  /// Returns a round's elements of the shard of `pe`.
+  template <class Block>
+  TANDEM_DEVICE static Range elements(const Block& block, const Args& a, Range chunk, int pe) {
+    const Size begin = pe * shard_of(a.count, block.num_pes());
+    return {min(begin + chunk.begin, a.count), min(begin + chunk.end, a.count)};
+  }
+
+  template <class Code, class Block>
+  TANDEM_DEVICE static void send_inputs(Block& block, const Args& a, const CodeRounds& rounds, Size i) {
+    if (i >= rounds.count()) return;
+    const CodePlace<Code> own = a.inputs.template place<Code>(block, rounds.number(i), block.pe());
+    for (const int pe : block.pes_from_self())
+      send_codes(block, a.in.local(), elements(block, a, rounds.chunk(i), pe), own, OnePe{pe});
+    block.notify_all(a.inputs.arrived, rounds.number(i));
+  }
+
+  template <class Code, class Block>
+  TANDEM_DEVICE static void send_sums(Block& block, const Args& a, const CodeRounds& rounds, Size i) {
+    const Epoch round = rounds.number(i);
+    block.wait_all(a.inputs.arrived, round);
+    const CodePlace<Code> own = a.sums.template place<Code>(block, round, block.pe());
+    for (const Range tile : code_tiles<Code>(block, elements(block, a, rounds.chunk(i), block.pe()).size()))
+      store_codes(block, sum_codes<Code>(block, a.inputs, round, tile), own, tile.begin, block.pes_from_self());
+    block.notify_all(a.sums.arrived, round);
+  }
+
+  template <class Code, class Block>
+  TANDEM_DEVICE static void take_sums(Block& block, const Args& a, const CodeRounds& rounds, Size i) {
+    const Epoch round = rounds.number(i);
+    block.wait_all(a.sums.arrived, round);
+    for (const int pe : block.pes_from_self()) {
+      const CodePlace<Code> from = a.sums.template place<Code>(block, round, pe);
+      const Range to = elements(block, a, rounds.chunk(i), pe);
+      for (const Range tile : code_tiles<Code>(block, to.size()))
+        block.store(a.out.local() + to.begin, tile, load_codes(block, from, tile));
+    }
+  }
 };
 
 TANDEM_GPU_KERNEL(QuantisedAllReduce<float>, 512);

@@ -49,14 +49,14 @@ struct CodeStaging {
   Size each = 0;    // elements of a place: whole groups
   int slots = 1;
 
-  /// `most`: elements from one PE to another in the largest call.
+  /// `most`: elements from one PE to another in the largest call; `most_each`: in a round.
   template <class Setup>
-  static CodeStaging of(Setup& setup, Size most, int slots, const char* what) {
-    constexpr Size kBudget = Size{32} << 20, kMostEach = Size{32} << 10;
+  static CodeStaging of(Setup& setup, Size most, int slots, const char* what, Size most_each = Size{32} << 10) {
+    constexpr Size kBudget = Size{32} << 20;
     const Size places = Size{slots} * setup.blocks() * setup.pes();
     CodeStaging staging;
     staging.slots = slots;
-    staging.each = min(round_up(ceil_div(most, setup.blocks()), kScaleGroup), min(kMostEach, kBudget / places));
+    staging.each = min(round_up(ceil_div(most, setup.blocks()), kScaleGroup), min(most_each, kBudget / places));
     staging.each = max(kScaleGroup, staging.each / kScaleGroup * kScaleGroup);
     staging.codes = setup.template symmetric<std::byte>(places * staging.each, what);
     staging.scales = setup.template symmetric<float>(places * staging.each / kScaleGroup, "scales");
@@ -126,21 +126,39 @@ TANDEM_DEVICE Tiles code_tiles(Block& block, Size size) {
   return {{0, size}, group_step<Code>(block, size + kScaleGroup)};
 }
 
+/// The rounds of this block's part of `size` elements. Numbers continue over all calls, alike on all PEs.
+class CodeRounds {
+ public:
+  template <class Block>
+  TANDEM_DEVICE CodeRounds(Block& block, const Epochs& epochs, Size size, Size each)
+      : part_(split(size, block.count(), kScaleGroup)[block.index()]),
+        each_(each),
+        count_(ceil_div(part_.size(), each)),
+        first_(block.next_epoch(epochs, static_cast<Epoch>(count_))) {}
+
+  TANDEM_DEVICE Size count() const { return count_; }
+  TANDEM_DEVICE Range chunk(Size i) const {
+    const Size begin = part_.begin + i * each_;
+    return {begin, min(begin + each_, part_.end)};
+  }
+  TANDEM_DEVICE Epoch number(Size i) const { return first_ + static_cast<Epoch>(i); }
+
+ private:
+  Range part_;
+  Size each_;
+  Size count_;
+  Epoch first_;
+};
+
 /// Calls Kernel::round<Code>(block, args, chunk, number) for each round of this block's part of `count` elements.
-/// Numbers continue over all calls, alike on all PEs.
 template <class Kernel, class Block, class Args>
 TANDEM_DEVICE void run_code_rounds(Block& block, const Args& a, Size count) {
-  const Range part = split(count, block.count(), kScaleGroup)[block.index()];
-  const Size rounds = ceil_div(part.size(), a.inputs.each);
-  const Epoch first = block.next_epoch(a.rounds, static_cast<Epoch>(rounds));
-  for (Size i = 0; i < rounds; ++i) {
-    const Size begin = part.begin + i * a.inputs.each;
-    const Range chunk{begin, min(begin + a.inputs.each, part.end)};
-    const Epoch round = first + static_cast<Epoch>(i);
+  const CodeRounds rounds(block, a.rounds, count, a.inputs.each);
+  for (Size i = 0; i < rounds.count(); ++i) {
     if (a.wire == WireFormat::kInt8)
-      Kernel::template round<std::int8_t>(block, a, chunk, round);
+      Kernel::template round<std::int8_t>(block, a, rounds.chunk(i), rounds.number(i));
     else
-      Kernel::template round<fp8_e4m3>(block, a, chunk, round);
+      Kernel::template round<fp8_e4m3>(block, a, rounds.chunk(i), rounds.number(i));
   }
 }
 

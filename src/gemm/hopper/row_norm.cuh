@@ -85,8 +85,8 @@ class RowNorm {
 #pragma unroll
     for (int j = 0; j < kValues; ++j) {
       const bool is_first = j % 4 < 2;
-      values[j] = values[j] * storage_.factors[row_of(j)] * (is_first ? weight.first : weight.second) +
-                  (is_first ? bias.first : bias.second);
+      const float scaled = __fmul_rn(values[j] * storage_.factors[row_of(j)], is_first ? weight.first : weight.second);
+      values[j] = __fadd_rn(scaled, is_first ? bias.first : bias.second);
     }
   }
 
@@ -138,7 +138,7 @@ class RowNorm {
 #pragma unroll
         for (int distance = 1; distance < 32; distance *= 2) totals[i] += __shfl_xor_sync(~0U, totals[i], distance);
         const int row = begin + i * kWarps;
-        if (lane == 0 && row < Rows) storage_.factors[row] = rsqrtf(totals[i] * params_.per_column + params_.epsilon);
+        if (lane == 0 && row < Rows) storage_.factors[row] = inverse_root(mean_of(totals[i]) + params_.epsilon);
       }
     }
     sync();
@@ -165,6 +165,25 @@ class RowNorm {
       for (int w = 0; w < 4; ++w)
         if (begin + i * kWarps < sum_.rows && first + w < squares_.columns)
           totals[i] += __uint_as_float(found[i].word[w] & ~kArrived);
+  }
+
+  // Quotients and roots are rounded as IEEE 754 demands, for normal numbers, so that they are those of NormRow. The
+  // compiler's own have a call for other numbers, beside which ptxas makes WGMMA instructions wait for each other.
+  __device__ float mean_of(float total) const {
+    const auto count = static_cast<float>(sum_.columns);
+    const float mean = total * params_.per_column;
+    return __fmaf_rn(__fmaf_rn(-mean, count, total), params_.per_column, mean);
+  }
+  /// Returns 1 / sqrt(x).
+  __device__ static float inverse_root(float x) {
+    float estimate;
+    asm("rsqrt.approx.f32 %0, %1;" : "=f"(estimate) : "f"(x));
+    float root = x * estimate;
+    root = __fmaf_rn(__fmaf_rn(-root, root, x), 0.5F * estimate, root);
+    float inverse;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(inverse) : "f"(root));
+    inverse = __fmaf_rn(__fmaf_rn(-root, inverse, 1.0F), inverse, inverse);
+    return __fmaf_rn(__fmaf_rn(-root, inverse, 1.0F), inverse, inverse);
   }
 
   __device__ static void store_word(std::byte* to, std::uint32_t word) {

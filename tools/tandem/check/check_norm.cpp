@@ -114,6 +114,7 @@ void add_normed_cases(std::vector<CheckCase>& cases, int pes) {
     o.norm = variant.norm;
     runs.rows = {o.m, 1, o.m};
     cases.push_back(case_of(pes, variant.name, runs));
+    cases.back().has_twin = true;  // all_reduce_norm and the operators' own cases cover it
   }
   if (pes == 2) cases.push_back(few_rows(pes));
 }
