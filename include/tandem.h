@@ -378,6 +378,13 @@ typedef enum TANDEM_INT {
   TANDEM_SCALE_PER_128 = 3
 } tandem_quantisation;
 
+/** The way of rows between PEs; zero: chosen by bytes. */
+typedef enum TANDEM_INT {
+  TANDEM_EXPERTS_BY_RULE = 0,
+  TANDEM_EXPERTS_BY_PACKETS = 1,
+  TANDEM_EXPERTS_BY_CHUNKS = 2
+} tandem_expert_transport;
+
 /** The calls of a plan, the same on all PEs. A zero means the default, or no, for every field after `type`. */
 typedef struct {
   size_t hidden;                    /**< elements of a row */
@@ -510,6 +517,9 @@ typedef struct {
   tandem_expert_layout layout; /**< of dispatched rows */
   size_t align;                /**< of sorted experts' first rows; 0: 1 */
   size_t most_rows;            /**< of an expert in TANDEM_ROWS_BY_EXPERT; 0: max_tokens of every PE */
+  int scales_by_group;         /**< 1: out_scales is ceil(hidden / 128) x dispatched_rows padded to a multiple of 4 */
+  tandem_expert_transport transport; /**< between PEs */
+  int batches;                       /**< in flight between halves of calls, at most 8; 0: no halves */
 } tandem_experts_problem;
 
 /** The sizes of a plan's buffers. A routing holds int32 arrays at these bytes. */
@@ -568,6 +578,15 @@ tandem_status tandem_experts_route(tandem_experts* experts, const tandem_experts
 tandem_status tandem_experts_dispatch(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
 /** Enqueues the weighted sums of the experts' rows, likewise. */
 tandem_status tandem_experts_combine(tandem_experts* experts, const tandem_experts_sums* sums, void* stream);
+/** Enqueues the first half of a dispatch, between which and the second half nothing runs. The problem's `batches` may
+ * be in flight. */
+tandem_status tandem_experts_dispatch_send(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
+/** Enqueues the second half of the oldest dispatch in flight, given the same rows. */
+tandem_status tandem_experts_dispatch_receive(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
+/** Enqueues the first half of a combination, likewise. */
+tandem_status tandem_experts_combine_send(tandem_experts* experts, const tandem_experts_sums* sums, void* stream);
+/** Enqueues the second half of the oldest combination in flight, given the same sums. */
+tandem_status tandem_experts_combine_receive(tandem_experts* experts, const tandem_experts_sums* sums, void* stream);
 /** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
 tandem_status tandem_experts_destroy(tandem_experts* experts);
 

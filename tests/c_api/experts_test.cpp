@@ -19,8 +19,8 @@ const tandem_experts_problem kProblem{
 
 /// A plan with its buffers. Token t of PE p is all p + t.
 struct Experts {
-  explicit Experts(CPeer& of) : peer(of) {
-    EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &kProblem), TANDEM_SUCCESS), "");
+  explicit Experts(CPeer& of, const tandem_experts_problem& problem = kProblem) : peer(of) {
+    EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &problem), TANDEM_SUCCESS), "");
     EXPECT_EQ(unlike(tandem_experts_get_sizes(plan, &sizes), TANDEM_SUCCESS), "");
     x = allocate<bf16>(2 * kHidden);
     rows = allocate<bf16>(sizes.dispatched_rows * kHidden);
@@ -65,6 +65,31 @@ TEST(Experts, GoToTheirPesAndBack) {
     EXPECT_EQ(slots[0], (1 - peer.pe) * 2);
     EXPECT_EQ(convert<float>(e.rows[kHidden - 1]), static_cast<float>(1 - peer.pe));
     EXPECT_EQ(convert<float>(e.out[0]), static_cast<float>(2 * peer.pe));
+    EXPECT_EQ(convert<float>(e.out[kHidden]), static_cast<float>(peer.pe + 1));
+    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
+  });
+}
+
+/// By chunks, and each call as its two halves.
+TEST(Experts, GoInHalves) {
+  run_in_c(2, [](CPeer& peer) {
+    tandem_experts_problem problem = kProblem;
+    problem.transport = TANDEM_EXPERTS_BY_CHUNKS;
+    problem.batches = 1;
+    Experts e(peer, problem);
+    e.ids[0] = e.ids[1] = 1 - peer.pe;
+    const tandem_experts_choices choices = e.choices();
+    EXPECT_EQ(unlike(tandem_experts_route(e.plan, &choices, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_experts_rows rows{.tokens = 2, .x = e.x, .routing = e.routing, .out = e.rows};
+    EXPECT_EQ(unlike(tandem_experts_dispatch_send(e.plan, &rows, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_dispatch_send(e.plan, &rows, peer.stream), kInvalid, "with 1 batches in flight"),
+              "");
+    EXPECT_EQ(unlike(tandem_experts_dispatch_receive(e.plan, &rows, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_experts_sums sums{.tokens = 2, .y = e.rows, .routing = e.routing, .out = e.out};
+    EXPECT_EQ(unlike(tandem_experts_combine_send(e.plan, &sums, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_combine_receive(e.plan, &sums, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(convert<float>(e.rows[kHidden]), static_cast<float>(2 - peer.pe));
     EXPECT_EQ(convert<float>(e.out[kHidden]), static_cast<float>(peer.pe + 1));
     EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
   });

@@ -1,0 +1,12 @@
+#pragma once
+/// Makes the plan of experts for each type and transport.
+
+#include "collectives/experts/routing.h"
+#include "tandem/layer/experts.h"
+
+namespace tandem::kernels {
+
+/// Makes a plan with options in which every choice is made. `shape`: its routings, without memory.
+std::unique_ptr<ExpertPlan> make_expert_plan(World& world, const ExpertOptions& options, const Routing& shape);
+
+}  // namespace tandem::kernels
