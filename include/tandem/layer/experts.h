@@ -199,7 +199,7 @@ class ExpertPlan {
 
 /// Makes a plan over all PEs of the world; all of them call it (see make_collective). Throws InvalidArgument with the
 /// name of the option, the value given and the values allowed. Throws Unsupported if the PEs are not all in one node
-/// or more than 1024. In a phantom simulation the ids, numbers of tokens and routings need memory with contents
+/// or more than 64. In a phantom simulation the ids, numbers of tokens and routings need memory with contents
 /// (Index).
 std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options);
 

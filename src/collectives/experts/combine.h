@@ -101,6 +101,7 @@ struct CombineRows {
     const Routing& r = a.routing;
     const int me = block.pe();
     const auto ids = load_ids(block, r, me, token);
+    const std::uint64_t pes = pes_of(r, ids);
     const Share share = share_of(block, r, me, token, ids);
     for (const Range piece : a.rows.pieces_of(bytes)) {
       Values<Block> total;
@@ -109,7 +110,8 @@ struct CombineRows {
         total = is_first ? values.copy() : total + values;
         is_first = false;
       };
-      for (int pe = next_step(r, ids, 0, -1); pe < r.pes; pe = next_step(r, ids, 0, pe)) {
+      for (int pe = 0; pe < r.pes; ++pe) {
+        if ((pes >> pe & 1U) == 0) continue;
         if (pe != me)
           add(a.rows.template get<float, T>(block, r, epoch, pe, token, piece));
         else if (any_here(share.places))

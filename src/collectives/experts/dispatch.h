@@ -68,10 +68,11 @@ struct DispatchRows {
     const int me = block.pe();
     const auto ids = load_ids(block, r, me, token);
     const auto places = load_places(block, r, me, token, ids);
-    if (next_step(r, ids, me, -1) == r.pes) return;
+    const std::uint64_t pes = pes_of(r, ids);
+    if (pes == 0) return;
     const auto for_peers = [&](const auto& f) {
-      for (int step = next_step(r, ids, me, 0); step < r.pes; step = next_step(r, ids, me, step))
-        f(me + step < r.pes ? me + step : me + step - r.pes);
+      for (const int pe : block.peers_from_self())
+        if (pes >> pe & 1U) f(pe);
     };
     for (const Range piece : a.rows.pieces_of(bytes)) {
       if constexpr (kQuantises) quantise(block, a, token, piece);

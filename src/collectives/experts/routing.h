@@ -8,7 +8,7 @@
 namespace tandem::kernels {
 
 constexpr int kMostTopK = 16;
-constexpr int kMostPes = 1024;
+constexpr int kMostPes = 64;
 /// The place of a choice whose expert is here and has no row left for it.
 constexpr std::int32_t kNoRoom = -2;
 
@@ -81,17 +81,12 @@ TANDEM_DEVICE Choices<std::int32_t> load_places(Block& block, const Routing& r, 
   return places;
 }
 
-/// Returns the least step above `step` from PE `first` on, in ring order, to a PE with an expert of the token. Returns
-/// the number of PEs if there is none.
-TANDEM_DEVICE inline int next_step(const Routing& routing, const Choices<std::int32_t>& ids, int first, int step) {
-  int next = routing.pes;
-  for (const std::int32_t id : ids.of) {
-    if (id < 0) continue;
-    const int pe = id / routing.experts_here;
-    const int its_step = pe < first ? pe - first + routing.pes : pe - first;
-    if (its_step > step && its_step < next) next = its_step;
-  }
-  return next;
+/// Returns the PEs with an expert of the token, a bit each.
+TANDEM_DEVICE inline std::uint64_t pes_of(const Routing& routing, const Choices<std::int32_t>& ids) {
+  std::uint64_t pes = 0;
+  for (const std::int32_t id : ids.of)
+    if (id >= 0) pes |= std::uint64_t{1} << id / routing.experts_here;
+  return pes;
 }
 
 /// Returns whether any of the token's experts is on this PE.
