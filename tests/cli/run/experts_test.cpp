@@ -33,11 +33,11 @@ TEST(Experts, BenchSweepsTokensOfAModel) {
   EXPECT_EQ(json[3]["op"], "combine");
 }
 
-/// One fabric for 64 PEs. All rows to one PE take longer than the same rows to all.
+/// One fabric for 32 PEs. All rows to one PE take longer than the same rows to all.
 TEST(Experts, PhantomRunsKnowTheirRouting) {
   const auto time_of = [](const char* routing) {
     return run_json(
-               fmt::format("dispatch --machine h200x8 --pes 64 --phantom --tokens 1 --routing {}", routing))["time_us"]
+               fmt::format("dispatch --machine h200x8 --pes 32 --phantom --tokens 1 --routing {}", routing))["time_us"]
         .get<double>();
   };
   EXPECT_GT(time_of("one"), 1.2 * time_of("random"));
@@ -46,7 +46,7 @@ TEST(Experts, PhantomRunsKnowTheirRouting) {
 TEST(Experts, ExplainTheTransport) {
   const auto outcome = tandem("run combine --pes 2 --tokens 2 --hidden 64 --experts 4 --top-k 2 --explain");
   EXPECT_THAT(outcome.out, HasSubstr("packets")) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("at most 32 MiB"));
+  EXPECT_THAT(outcome.out, HasSubstr("at most 64 MiB"));
   EXPECT_EQ(run_json("combine --pes 2 --tokens 2 --hidden 64 --experts 4 --top-k 2 --algo chunks")["algorithm"],
             "chunks");
 }
