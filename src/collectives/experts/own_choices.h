@@ -84,9 +84,9 @@ struct OwnChoices {
   TANDEM_DEVICE static void send_weights(Block& block, const RouteArgs& a, Epoch epoch, Size i, Range tile) {
     const Routing& r = a.routing;
     const int me = block.pe();
-    const auto ids = block.template load<std::int32_t>(static_cast<const std::int32_t*>(r.ids(me)), tile);
-    const auto weights = a.weights == nullptr ? ids.template convert<float>().map([](float) { return 1.0F; })
-                                              : block.template load<float>(a.weights, tile);
+    const auto weights = a.weights == nullptr
+                             ? block.template load<float>(a.no_rows, {0, tile.size()}).map([](float) { return 1.0F; })
+                             : block.template load<float>(a.weights, tile);
     block.store(r.weights(me), tile, weights);
     block.template ll_put_peers<float>(a.weights_at(epoch, me, i), weights, epoch);
   }

@@ -28,6 +28,8 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
     ExpertLayout layout;
     int batches;
     std::vector<kernels::ExpertRound> rounds;
+    Size max_tokens = 2;
+    int top_k = 2;
   };
   // Random choices alone would hide a slot that is written again too early: every PE would wait for every other one.
   const std::vector<kernels::ExpertRound> rounds{{"random", 2, 0}, {"one", 2, 1}, {"none", 1, 0}, {"ragged", 2, 1}};
@@ -37,6 +39,7 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
   const std::vector<Variant> variants{
       {"", kPackets, ExpertWire::kType, ExpertLayout::kSorted, 0, rounds},
       {"reused", kPackets, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, reused},
+      {"tiles", kPackets, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 120, 0}, {"one", 113, 0}}, 120, 16},
       {"halves", kPackets, ExpertWire::kType, ExpertLayout::kByExpert, 2, {{"one", 2, 6}}},
       {"", kChunks, ExpertWire::kQuantised, ExpertLayout::kSorted, 0, rounds},
       {"reused", kChunks, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 2, 4}}}};
@@ -48,7 +51,9 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
     one.machine = machine_for(pes);
     one.pes = pes;
     kernels::ExpertRuns runs;
-    runs.options = {.max_tokens = 2, .hidden = 20, .experts = 2 * pes, .top_k = 2, .wire = variant.wire};
+    runs.options = {.hidden = 20, .experts = 2 * pes, .wire = variant.wire};
+    runs.options.max_tokens = variant.max_tokens;
+    runs.options.top_k = variant.top_k;
     runs.options.transport = variant.transport;
     runs.options.batches = variant.batches;
     runs.options.blocks = variant.transport == kPackets ? 2 : 1;
