@@ -384,8 +384,8 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
 tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
                               void* stream);
 /** Lays out the weights of TANDEM_SWIGLU or TANDEM_GEGLU in host memory: gates 0 to 7, ups 0 to 7, gates 8 to 15, and
- * so on. `gates` and `ups` have `count` elements of `bytes` each, a multiple of 8, and `to` has twice as many. With B as
- * n x k, an element is a row of B. With k x n, one call lays out one row. The problem's n counts gates and ups, a
+ * so on. `gates` and `ups` have `count` elements of `bytes` each, a multiple of 8, and `to` has twice as many. With B
+ * as n x k, an element is a row of B. With k x n, one call lays out one row. The problem's n counts gates and ups, a
  * multiple of 16 for each PE, and C has half as many columns. */
 tandem_status tandem_interleave_gates(const void* gates, const void* ups, size_t count, size_t bytes, void* to);
 /** Destroys the plan without waiting. No pending run and no graph may still use it. Its heap memory is reused once all
@@ -519,6 +519,13 @@ typedef enum TANDEM_INT {
   TANDEM_ROWS_BY_EXPERT = 1, /**< experts of this PE x most_rows */
   TANDEM_ROWS_IN_PLACE = 2   /**< PEs x max_tokens */
 } tandem_expert_layout;
+/** The way of rows between PEs; zero: chosen by bytes. */
+typedef enum TANDEM_INT {
+  TANDEM_EXPERTS_BY_RULE = 0,
+  TANDEM_EXPERTS_BY_PACKETS = 1,
+  TANDEM_EXPERTS_BY_CHUNKS = 2
+} tandem_expert_transport;
+
 /** The form of rows to experts: in the type, quantised by the dispatch, or given in fp8_e4m3. */
 typedef enum TANDEM_INT { TANDEM_WIRE_TYPE = 0, TANDEM_WIRE_QUANTISED = 1, TANDEM_WIRE_GIVEN = 2 } tandem_expert_wire;
 
@@ -533,6 +540,9 @@ typedef struct {
   tandem_expert_layout layout; /**< of dispatched rows */
   size_t align;                /**< of sorted experts' first rows; 0: 1 */
   size_t most_rows;            /**< of an expert in TANDEM_ROWS_BY_EXPERT; 0: max_tokens of every PE */
+  int scales_by_group;         /**< 1: out_scales is ceil(hidden / 128) x dispatched_rows padded to a multiple of 4 */
+  tandem_expert_transport transport; /**< between PEs */
+  int batches;                       /**< in flight between halves of calls, at most 8; 0: no halves */
 } tandem_experts_problem;
 
 /** The sizes of a plan's buffers. A routing holds int32 arrays at these bytes. */
@@ -545,8 +555,9 @@ typedef struct {
   size_t starts_at;       /**< experts here + 1: first row of each, and the end */
   size_t slots_at;        /**< rows: PE x max_tokens + token, or -1 */
   size_t choices;         /**< entries of a PE in the next arrays: max_tokens x top_k, rounded up */
-  size_t ids_at;          /**< PEs x choices: experts, or -1 */
-  size_t places_at;       /**< PEs x choices: row here, -1 for an expert elsewhere, -2 for no room */
+  size_t ids_stride;      /**< of a PE's ids in elements: a few more than choices */
+  size_t ids_at;          /**< PEs x ids_stride: experts, or -1 */
+  size_t places_at;       /**< PEs x choices: row here, or -2 for no room; any number for an expert elsewhere */
   size_t weights_at;      /**< PEs x choices, float */
 } tandem_experts_sizes;
 
@@ -597,6 +608,15 @@ tandem_status tandem_experts_route(tandem_experts* experts, const tandem_experts
 tandem_status tandem_experts_dispatch(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
 /** Enqueues the weighted sums of the experts' rows, likewise. */
 tandem_status tandem_experts_combine(tandem_experts* experts, const tandem_experts_sums* sums, void* stream);
+/** Enqueues the first half of a dispatch, between which and the second half nothing runs. The problem's `batches` may
+ * be in flight. */
+tandem_status tandem_experts_dispatch_send(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
+/** Enqueues the second half of the oldest dispatch in flight, given the same rows. */
+tandem_status tandem_experts_dispatch_receive(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
+/** Enqueues the first half of a combination, likewise. */
+tandem_status tandem_experts_combine_send(tandem_experts* experts, const tandem_experts_sums* sums, void* stream);
+/** Enqueues the second half of the oldest combination in flight, given the same sums. */
+tandem_status tandem_experts_combine_receive(tandem_experts* experts, const tandem_experts_sums* sums, void* stream);
 /** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
 tandem_status tandem_experts_destroy(tandem_experts* experts);
 

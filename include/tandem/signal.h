@@ -47,6 +47,10 @@ enum class Scope { kBlock, kGpu, kSystem };
 /// The order that an atomic gives (PTX ISA, "Memory consistency model": .relaxed, .acquire, .release, .acq_rel).
 enum class Order { kRelaxed, kAcquire, kRelease, kAcqRel };
 
+/// A count or a place on which the time of a kernel depends. Memory of this type (SymmetricHeap::allocate_local) and
+/// packets that carry it have contents in phantom simulations, too.
+enum class Index : std::int32_t {};
+
 /// The epoch counters of one operator instance: local memory with one word for each block of its largest grid. They
 /// live on the device, so that a replayed graph never sends a stale epoch.
 struct Epochs {

@@ -33,8 +33,8 @@ class WorldBackend : public HeapOwner {
   virtual const Machine& machine() const = 0;
   virtual DeviceKind device() const = 0;
   virtual bool phantom() const = 0;
-  /// `control` memory (signals, epochs, packets) starts as zeros and exists in phantom mode, too. Returns the address
-  /// on PE 0.
+  /// `control` memory (signals, epochs, indices, packets) starts as zeros and exists in phantom mode, too. Returns the
+  /// address on PE 0.
   virtual void* allocate_symmetric(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
   virtual void* allocate_local(Size bytes, const std::string& name, Size element_bytes, bool control) = 0;
   /// `memory` may be any PE's copy.
@@ -77,8 +77,8 @@ constexpr Size bytes_of(Size count, Size element_bytes) {
 }
 
 template <class T>
-inline constexpr bool is_control =
-    std::is_same_v<T, Signal> || std::is_same_v<T, LLPacket> || std::is_same_v<T, LL128Line>;
+inline constexpr bool is_control = std::is_same_v<T, Signal> || std::is_same_v<T, Index> ||
+                                   std::is_same_v<T, LLPacket> || std::is_same_v<T, LL128Line>;
 
 }  // namespace detail
 
@@ -90,8 +90,8 @@ class SymmetricHeap {
 
   /// Allocates a buffer of `count` elements on every PE. Collective: all PEs allocate the same sizes and names in the
   /// same order (OpenSHMEM 1.5 section 9.3). Throws InvalidArgument if they differ, OutOfMemory (asked, left) if it
-  /// does not fit. The call is a barrier of the host programs, so any PE may write the buffer at once. Signals and
-  /// packets start as zeros; the contents of data are undefined.
+  /// does not fit. The call is a barrier of the host programs, so any PE may write the buffer at once. Signals,
+  /// indices and packets start as zeros; the contents of data are undefined.
   template <class T>
   Symm<T> allocate(Size count, const std::string& name) {
     auto* const on_pe0 = static_cast<T*>(

@@ -18,8 +18,8 @@ const tandem_experts_problem kExpertsProblem{
 
 /// A plan with its buffers. Token t of PE p is all p + t.
 struct Experts {
-  explicit Experts(CPeer& of) : peer(of) {
-    EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &kExpertsProblem), TANDEM_SUCCESS), "");
+  explicit Experts(CPeer& of, const tandem_experts_problem& problem = kExpertsProblem) : peer(of) {
+    EXPECT_EQ(unlike(tandem_experts_create(&plan, peer.world, &problem), TANDEM_SUCCESS), "");
     EXPECT_EQ(unlike(tandem_experts_get_sizes(plan, &sizes), TANDEM_SUCCESS), "");
     x = allocate<bf16>(2 * kHidden);
     rows = allocate<bf16>(sizes.dispatched_rows * kHidden);
@@ -64,8 +64,10 @@ TEST(Experts, GoToTheirPesAndBack) {
     EXPECT_EQ(slots[0], (1 - peer.pe) * 2);
     for (int pe = 0; pe < 2; ++pe) {  // this PE knows the choices of all
       const auto at = static_cast<size_t>(pe) * e.sizes.choices;
-      EXPECT_EQ(reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.ids_at)[at], 1 - pe);
-      EXPECT_EQ(reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.places_at)[at], pe == peer.pe ? -1 : 0);
+      EXPECT_EQ(reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.ids_at)[pe * e.sizes.ids_stride], 1 - pe);
+      if (pe != peer.pe) {
+        EXPECT_EQ(reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.places_at)[at], 0);
+      }
       EXPECT_EQ(reinterpret_cast<const float*>(e.routing + e.sizes.weights_at)[at], 1.0F);
     }
     EXPECT_EQ(convert<float>(e.rows[kHidden - 1]), static_cast<float>(1 - peer.pe));
@@ -77,7 +79,7 @@ TEST(Experts, GoToTheirPesAndBack) {
 
 TEST(Experts, SizesAreKnownBeforeThePlanIsMade) {
   tandem_experts_sizes before{};
-  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kProblem, 2, &before), TANDEM_SUCCESS), "");
+  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kExpertsProblem, 2, &before), TANDEM_SUCCESS), "");
   EXPECT_EQ(before.rows, 4U);
   run_in_c(2, [&](CPeer& peer) {
     Experts e(peer);
@@ -86,9 +88,34 @@ TEST(Experts, SizesAreKnownBeforeThePlanIsMade) {
     EXPECT_EQ(before.dispatched_rows, e.sizes.dispatched_rows);
     EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
   });
-  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kProblem, 0, &before), kInvalid, "pes: 0 given"), "");
-  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kProblem, 3, &before), kInvalid, "experts: 2 given"), "");
-  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kProblem, 2, nullptr), kInvalid, "sizes: NULL given"), "");
+  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kExpertsProblem, 0, &before), kInvalid, "pes: 0 given"), "");
+  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kExpertsProblem, 3, &before), kInvalid, "experts: 2 given"), "");
+  EXPECT_EQ(unlike(tandem_experts_sizes_of(&kExpertsProblem, 2, nullptr), kInvalid, "sizes: NULL given"), "");
+}
+
+/// By chunks, and each call as its two halves.
+TEST(Experts, GoInHalves) {
+  run_in_c(2, [](CPeer& peer) {
+    tandem_experts_problem problem = kExpertsProblem;
+    problem.transport = TANDEM_EXPERTS_BY_CHUNKS;
+    problem.batches = 1;
+    Experts e(peer, problem);
+    e.ids[0] = e.ids[1] = 1 - peer.pe;
+    const tandem_experts_choices choices = e.choices();
+    EXPECT_EQ(unlike(tandem_experts_route(e.plan, &choices, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_experts_rows rows{.tokens = 2, .x = e.x, .routing = e.routing, .out = e.rows};
+    EXPECT_EQ(unlike(tandem_experts_dispatch_send(e.plan, &rows, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_dispatch_send(e.plan, &rows, peer.stream), kInvalid, "with 1 batches in flight"),
+              "");
+    EXPECT_EQ(unlike(tandem_experts_dispatch_receive(e.plan, &rows, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_experts_sums sums{.tokens = 2, .y = e.rows, .routing = e.routing, .out = e.out};
+    EXPECT_EQ(unlike(tandem_experts_combine_send(e.plan, &sums, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_combine_receive(e.plan, &sums, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(convert<float>(e.rows[kHidden]), static_cast<float>(2 - peer.pe));
+    EXPECT_EQ(convert<float>(e.out[kHidden]), static_cast<float>(peer.pe + 1));
+    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
+  });
 }
 
 TEST(Experts, ARefusedIdFailsTheNextSynchronise) {

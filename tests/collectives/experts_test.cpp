@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/expert_cases.h"
 #include "support/host_pes.h"
 #include "tandem/error.h"
@@ -58,11 +60,55 @@ TEST(Experts, AreRightForManyTokensAndWideRows) {
   ExpertRuns wide;
   wide.options = {.max_tokens = 2, .hidden = 7168, .experts = 256, .top_k = 8, .wire = ExpertWire::kQuantised};
   wide.rounds = {{"random", 2, 2}};
-  for (const ExpertRuns& runs : {many, wide}) {
+  many.options.transport = wide.options.transport = ExpertTransport::kPackets;
+  ExpertRuns chunks = many;  // several rounds of chunks
+  chunks.options.transport = ExpertTransport::kChunks;
+  chunks.options.blocks = 7;
+  chunks.rounds = {{"ragged", 600, 2}, {"one", 600, 1}};
+  for (const ExpertRuns& runs : {many, wide, chunks}) {
     SCOPED_TRACE(test::describe(runs, 2));
     Simulation simulation(load_machine("h200x8"), 2);
     simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
   }
+}
+
+/// A phantom run takes as long as the same run with data, up to the rounding of stores in steps.
+TEST(Experts, TakeTheSameTimeWithoutData) {
+  const auto time_of = [](bool phantom, ExpertTransport transport, const char* routing) {
+    double time_us = 0;
+    Simulation simulation(load_machine("h200x8"), 4, {.phantom = phantom});
+    simulation.run([&](World& world) {
+      const auto plan = make_experts(
+          world, {.max_tokens = 6, .hidden = 2048, .experts = 32, .top_k = 4, .align = 2, .transport = transport});
+      const auto trial = kernels::make_expert_trial(world, *plan, {.routing = routing, .tokens = 6});
+      Stream stream = world.make_stream("main");
+      trial->route(stream);
+      trial->dispatch(stream);
+      trial->combine(stream);
+      stream.synchronize();
+      time_us = std::max(time_us, world.time_us());
+    });
+    return time_us;
+  };
+  for (const ExpertTransport transport : {ExpertTransport::kPackets, ExpertTransport::kChunks})
+    for (const char* const routing : {"one", "random", "none"}) {
+      SCOPED_TRACE(std::string(name(transport)) + " " + routing);
+      EXPECT_NEAR(time_of(true, transport, routing), time_of(false, transport, routing), 0.01);
+    }
+}
+
+/// The rule takes packets for few bytes and chunks for many. Both forms give the same bits, which `expert_cases` check.
+TEST(Experts, ChooseTheTransportByBytes) {
+  Simulation simulation(load_machine("h200x4"), 4, {.phantom = true});
+  simulation.run([](World& world) {
+    const auto transport = [&](Size tokens) {
+      return make_experts(world, {.max_tokens = tokens, .hidden = 7168, .experts = 256, .top_k = 8})
+          ->options()
+          .transport;
+    };
+    EXPECT_EQ(transport(128), ExpertTransport::kPackets);
+    EXPECT_EQ(transport(4096), ExpertTransport::kChunks);
+  });
 }
 
 struct Calls {
@@ -72,9 +118,14 @@ struct Calls {
   CombineCall combine;
 };
 
-/// Runs calls that `change` has changed on both of two PEs. Returns the error of PE 0.
-template <class Change>
-std::string refusal(const Change& change) {
+void make_all_calls(ExpertPlan& plan, Stream& stream, const Calls& calls) {
+  plan.dispatch(stream, calls.dispatch);
+  plan.combine(stream, calls.combine);
+}
+
+/// Runs calls that `change` has changed on both of two PEs: a routing, and what `use` makes. Returns the error of PE 0.
+template <class Change, class Use = decltype(&make_all_calls)>
+std::string refusal(const Change& change, const Use& use = &make_all_calls) {
   std::string text;
   Simulation simulation(load_machine("h200x4"), 2);
   simulation.run([&](World& world) {
@@ -97,8 +148,7 @@ std::string refusal(const Change& change) {
     try {
       plan = make_experts(world, calls.options);
       plan->route(stream, calls.route);
-      plan->dispatch(stream, calls.dispatch);
-      plan->combine(stream, calls.combine);
+      use(*plan, stream, calls);
       stream.synchronize();
     } catch (const Error& error) {
       if (world.pe() == 0) text = error.what();
@@ -123,6 +173,19 @@ TEST(Experts, RefuseBadOptionsByName) {
   EXPECT_EQ(option([](ExpertOptions& o) { o.most_rows = 4; }),
             "most_rows: 4 given to experts, allowed is 0 without the layout by_expert");
   EXPECT_THAT(option([](ExpertOptions& o) { o.blocks = 1'000'000; }), HasSubstr("blocks: 1000000 given"));
+  EXPECT_EQ(option([](ExpertOptions& o) { o.batches = 9; }), "batches: 9 given to experts, allowed are 0 to 8");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.transport = static_cast<ExpertTransport>(3); }),
+            "transport: 3 given to experts, allowed are 0 to 2");
+}
+
+TEST(Experts, RefuseMoreRowsThanIndicesHave) {
+  EXPECT_EQ(refusal([](Calls& c, std::int32_t*) {
+              c.options.layout = ExpertLayout::kByExpert;
+              c.options.experts = 65536;
+              c.options.max_tokens = 65536;
+              c.options.most_rows = 65537;
+            }),
+            "most_rows: 65537 given to experts, allowed are 0 to 65535");
 }
 
 TEST(Experts, RefuseBadCallsByName) {
@@ -142,6 +205,28 @@ TEST(Experts, RefuseBadCallsByName) {
               HasSubstr("y, out: buffers that overlap"));
 }
 
+/// Calls with halves on two PEs in the given order, of which each letter is one: s, r or w (whole). Returns the error.
+std::string error_of_halves(int batches, const std::string& order) {
+  return refusal([&](Calls& c, std::int32_t*) { c.options.batches = batches; },
+                 [&](ExpertPlan& plan, Stream& stream, const Calls& c) {
+                   for (const char letter : order) {
+                     if (letter == 's') plan.dispatch_send(stream, c.dispatch);
+                     if (letter == 'r') plan.dispatch_receive(stream, c.dispatch);
+                     if (letter == 'w') plan.dispatch(stream, c.dispatch);
+                   }
+                 });
+}
+
+TEST(Experts, RefuseHalvesOutOfOrder) {
+  EXPECT_EQ(error_of_halves(1, "wsrsrw"), "");
+  EXPECT_EQ(error_of_halves(2, "ssrsrr"), "");
+  EXPECT_EQ(error_of_halves(0, "s"), "dispatch_send: given to experts with 0 batches in flight, allowed are 0");
+  EXPECT_EQ(error_of_halves(1, "ss"), "dispatch_send: given to experts with 1 batches in flight, allowed are 1");
+  EXPECT_EQ(error_of_halves(1, "srr"),
+            "dispatch_receive: given to experts with no batch in flight, allowed after a dispatch_send");
+  EXPECT_EQ(error_of_halves(1, "sw"), "dispatch: given to experts with 1 batches in flight, allowed with none");
+}
+
 TEST(Experts, TellARefusedIdAtTheNextSynchronise) {
   const auto id = [](int choice, std::int32_t value) {
     return refusal([=](Calls&, std::int32_t* ids) { ids[choice] = value; });
@@ -154,7 +239,7 @@ TEST(Experts, TellARefusedIdAtTheNextSynchronise) {
               c.options.layout = ExpertLayout::kByExpert;
               c.options.most_rows = 3;
             }),
-            "most_rows: PE 0, expert 0: 8 rows, allowed are 3");
+            "most_rows: PE 0, expert 0: 8 rows given to experts, allowed are 3");
 }
 
 /// A refused id counts as -1, and the next call is not affected.
@@ -200,12 +285,9 @@ TEST(Experts, RefusePesThatDiffer) {
   EXPECT_THAT(error({.max_tokens = 1, .hidden = 800, .experts = 4, .top_k = 1}), HasSubstr("experts"));
 }
 
-TEST(Experts, NeedOneNodeAndData) {
+TEST(Experts, NeedOneNode) {
   const ExpertOptions options{.max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1};
   Simulation(load_machine("h200x4"), 4, {.pes_per_node = 2}).run([&](World& world) {
-    EXPECT_THROW(make_experts(world, options), Unsupported);
-  });
-  Simulation(load_machine("h200x4"), 2, {.phantom = true}).run([&](World& world) {
     EXPECT_THROW(make_experts(world, options), Unsupported);
   });
 }

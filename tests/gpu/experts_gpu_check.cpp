@@ -22,6 +22,12 @@ std::vector<kernels::ExpertRuns> cases_for(int pes) {
     runs.options.align = 64;
     runs.rounds = {{"random", 64, 3}, {"one", 17, 2}, {"zipf:1", 64, 1}};
     cases.push_back(runs);
+    runs.options.transport = ExpertTransport::kChunks;
+    runs.options.batches = 2;
+    runs.options.max_tokens = 300;
+    runs.options.blocks = 32;  // several rounds of chunks
+    runs.rounds = {{"random", 300, 3}, {"ragged", 300, 2}};
+    cases.push_back(runs);
   }
   return cases;
 }

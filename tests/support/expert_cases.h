@@ -13,19 +13,20 @@ namespace tandem::test {
 
 inline std::string describe(const kernels::ExpertRuns& runs, int pes) {
   const ExpertOptions& o = runs.options;
-  return fmt::format("{} {} {} hidden {} top {} align {} blocks {}{}{}{}{} on {} PEs", name(o.type), name(o.wire),
-                     name(o.layout), o.hidden, o.top_k, o.align, o.blocks, runs.input.long_ids ? " i64" : "",
+  return fmt::format("{} {} {}{} {} hidden {} top {} align {} blocks {} batches {}{}{}{}{} on {} PEs", name(o.type),
+                     name(o.wire), o.scales_by_group ? "by group " : "", name(o.layout), name(o.transport), o.hidden,
+                     o.top_k, o.align, o.blocks, o.batches, runs.input.long_ids ? " i64" : "",
                      runs.input.weights ? " weights" : "", runs.input.tokens_on_device ? " device tokens" : "",
                      runs.input.add ? " add" : "", pes);
 }
 
 /// Every pair of values of the options on so many PEs, each with rounds whose numbers of tokens change. Routings are
-/// used again. Rows have one piece, several, and a part of one.
+/// used again. Rows have one piece, several, and a part of one. With batches, calls are halves.
 inline std::vector<kernels::ExpertRuns> expert_cases(int pes) {
-  constexpr Size kHidden[] = {128, 2000, 1, 1792};
+  constexpr Size kHidden[] = {128, 2500, 1, 1792};
   constexpr int kTopK[] = {2, 8, 1, 9};
   constexpr int kBlocks[] = {0, 1, 3};
-  const Pairwise pairwise({3, 3, 4, 4, 2, 3, 2, 2, 2}, [](std::size_t, int, std::size_t, int) { return true; });
+  const Pairwise pairwise({3, 3, 4, 4, 2, 3, 2, 2, 2, 2, 3}, [](std::size_t, int, std::size_t, int) { return true; });
   std::vector<kernels::ExpertRuns> list;
   for (const std::vector<int>& row : pairwise.rows()) {
     kernels::ExpertRuns runs;
@@ -40,6 +41,9 @@ inline std::vector<kernels::ExpertRuns> expert_cases(int pes) {
     o.experts = pes * (1 + row[3]);
     if (o.layout == ExpertLayout::kSorted && row[4] == 0) o.align = 8;
     if (o.layout == ExpertLayout::kByExpert) o.most_rows = pes * o.max_tokens * o.top_k;  // an expert twice in a token
+    o.transport = row[9] == 0 ? ExpertTransport::kPackets : ExpertTransport::kChunks;
+    o.batches = row[10];
+    o.scales_by_group = o.wire != ExpertWire::kType && row[7] == 1;
     runs.input.long_ids = row[6] == 1;
     runs.input.weights = row[7] == 0;
     runs.input.tokens_on_device = row[8] == 1;

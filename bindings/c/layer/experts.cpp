@@ -7,6 +7,9 @@ static_assert(TANDEM_ROWS_SORTED == static_cast<int>(tandem::ExpertLayout::kSort
 static_assert(TANDEM_WIRE_TYPE == static_cast<int>(tandem::ExpertWire::kType) &&
               TANDEM_WIRE_GIVEN == static_cast<int>(tandem::ExpertWire::kGiven));
 
+static_assert(TANDEM_EXPERTS_BY_RULE == static_cast<int>(tandem::ExpertTransport::kRule) &&
+              TANDEM_EXPERTS_BY_CHUNKS == static_cast<int>(tandem::ExpertTransport::kChunks));
+
 struct tandem_experts {
   tandem_world& world;
   std::unique_ptr<tandem::ExpertPlan> plan;
@@ -37,6 +40,10 @@ tandem::ExpertOptions options_of(const tandem_experts_problem& problem) {
       one_of(problem.layout, TANDEM_ROWS_SORTED, TANDEM_ROWS_IN_PLACE, "layout", "tandem_expert_layout"));
   if (problem.align != 0) options.align = size_of_c(problem.align, "align");
   options.most_rows = size_of_c(problem.most_rows, "most_rows");
+  options.scales_by_group = tandem::c::flag(problem.scales_by_group, "scales_by_group");
+  options.transport = static_cast<tandem::ExpertTransport>(one_of(
+      problem.transport, TANDEM_EXPERTS_BY_RULE, TANDEM_EXPERTS_BY_CHUNKS, "transport", "tandem_expert_transport"));
+  options.batches = problem.batches;
   return options;
 }
 
@@ -55,6 +62,7 @@ tandem_experts_sizes sizes_of(const tandem::ExpertOptions& options, int pes) {
           .starts_at = at(routing.starts),
           .slots_at = at(routing.slots),
           .choices = static_cast<size_t>(routing.choices),
+          .ids_stride = static_cast<size_t>(routing.ids_stride),
           .ids_at = at(routing.ids),
           .places_at = at(routing.places),
           .weights_at = at(routing.weights)};
@@ -114,24 +122,50 @@ tandem_status tandem_experts_route(tandem_experts* experts, const tandem_experts
   });
 }
 
-tandem_status tandem_experts_dispatch(tandem_experts* experts, const tandem_experts_rows* rows, void* stream) {
+namespace {
+
+using DispatchMember = void (tandem::ExpertPlan::*)(tandem::Stream&, const tandem::DispatchCall&);
+using CombineMember = void (tandem::ExpertPlan::*)(tandem::Stream&, const tandem::CombineCall&);
+
+tandem_status dispatched(tandem_experts* experts, const tandem_experts_rows* rows, void* stream, DispatchMember call) {
   return enqueued(experts, stream, [&](tandem::ExpertPlan& plan, tandem::Stream& borrowed) {
     const tandem_experts_rows& r = given(rows, "rows");
-    plan.dispatch(borrowed, {.tokens = size_of_c(r.tokens, "tokens"),
-                             .x = r.x,
-                             .x_scales = r.x_scales,
-                             .routing = r.routing,
-                             .out = r.out,
-                             .out_scales = r.out_scales});
+    (plan.*call)(borrowed, {.tokens = size_of_c(r.tokens, "tokens"),
+                            .x = r.x,
+                            .x_scales = r.x_scales,
+                            .routing = r.routing,
+                            .out = r.out,
+                            .out_scales = r.out_scales});
   });
 }
 
-tandem_status tandem_experts_combine(tandem_experts* experts, const tandem_experts_sums* sums, void* stream) {
+tandem_status combined(tandem_experts* experts, const tandem_experts_sums* sums, void* stream, CombineMember call) {
   return enqueued(experts, stream, [&](tandem::ExpertPlan& plan, tandem::Stream& borrowed) {
     const tandem_experts_sums& s = given(sums, "sums");
-    plan.combine(borrowed,
+    (plan.*call)(borrowed,
                  {.tokens = size_of_c(s.tokens, "tokens"), .y = s.y, .routing = s.routing, .add = s.add, .out = s.out});
   });
+}
+
+}  // namespace
+
+tandem_status tandem_experts_dispatch(tandem_experts* experts, const tandem_experts_rows* rows, void* stream) {
+  return dispatched(experts, rows, stream, &tandem::ExpertPlan::dispatch);
+}
+tandem_status tandem_experts_dispatch_send(tandem_experts* experts, const tandem_experts_rows* rows, void* stream) {
+  return dispatched(experts, rows, stream, &tandem::ExpertPlan::dispatch_send);
+}
+tandem_status tandem_experts_dispatch_receive(tandem_experts* experts, const tandem_experts_rows* rows, void* stream) {
+  return dispatched(experts, rows, stream, &tandem::ExpertPlan::dispatch_receive);
+}
+tandem_status tandem_experts_combine(tandem_experts* experts, const tandem_experts_sums* sums, void* stream) {
+  return combined(experts, sums, stream, &tandem::ExpertPlan::combine);
+}
+tandem_status tandem_experts_combine_send(tandem_experts* experts, const tandem_experts_sums* sums, void* stream) {
+  return combined(experts, sums, stream, &tandem::ExpertPlan::combine_send);
+}
+tandem_status tandem_experts_combine_receive(tandem_experts* experts, const tandem_experts_sums* sums, void* stream) {
+  return combined(experts, sums, stream, &tandem::ExpertPlan::combine_receive);
 }
 
 tandem_status tandem_experts_destroy(tandem_experts* experts) {

@@ -165,6 +165,9 @@ class ExpertsProblem(ctypes.Structure):
         ("scales_by_group", _int),
         ("transport", _int),
         ("batches", _int),
+        ("scales_by_group", _int),
+        ("transport", _int),
+        ("batches", _int),
     ]
 
 
@@ -180,6 +183,7 @@ class ExpertsSizes(ctypes.Structure):
         ("starts_at", _size),
         ("slots_at", _size),
         ("choices", _size),
+        ("ids_stride", _size),
         ("ids_at", _size),
         ("places_at", _size),
         ("weights_at", _size),

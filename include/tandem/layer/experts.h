@@ -17,9 +17,17 @@
 /// All bits are the same in every run. An id of -1 chooses no expert. An expert that a token chooses twice counts
 /// twice. A token without experts gets `add`, or zeros.
 ///
-/// Rows travel as packets to places that are the tokens' own numbers, so a plan is for few tokens. Its staging takes
-/// about 4.3 * (n - 1) * max_tokens * hidden * size of the type bytes: 24 MB for 128 tokens of 7168 bf16 on 4 PEs, and
-/// 755 MB for 4096.
+/// Rows travel to places that are the tokens' own numbers, as packets or, where there are many, as chunks with signals
+/// (ExpertTransport). The staging of a plan takes about 4 * (n - 1) * max_tokens * hidden * size of the type bytes, and
+/// packets take an eighth more: 24 MB for 128 tokens of 7168 bf16 on 4 PEs, and 705 MB for 4096. With halves in flight
+/// it is (batches + 1) / 2 times as much.
+///
+/// A dispatch or a combination can be cut into halves, between which nothing runs. The stream may compute something
+/// else while the rows travel:
+///
+///   plan->dispatch_send(stream, first);      // with ExpertOptions::batches = 1 or more
+///   ... the attention of a second batch ...
+///   plan->dispatch_receive(stream, first);   // the same call
 
 #include <cstdint>
 #include <functional>
@@ -54,6 +62,17 @@ const char* name(ExpertWire wire);
 /// Returns the form of that name. Throws InvalidArgument with the list of names.
 ExpertWire parse_expert_wire(const std::string& text);
 
+/// The way of rows between PEs.
+enum class ExpertTransport {
+  kRule,     ///< the plan chooses by bytes
+  kPackets,  ///< packets: least latency
+  kChunks,   ///< stores, and a signal behind each chunk of tokens: the link's whole rate
+};
+/// Returns "rule", "packets" or "chunks".
+const char* name(ExpertTransport transport);
+/// Returns the transport of that name. Throws InvalidArgument with the list of names.
+ExpertTransport parse_expert_transport(const std::string& text);
+
 /// Options of a plan, the same on all PEs.
 struct ExpertOptions {
   DType type = DType::kBF16;                    ///< of x, y, add and the sums: bf16 or f16
@@ -65,7 +84,10 @@ struct ExpertOptions {
   ExpertLayout layout = ExpertLayout::kSorted;  ///< of dispatched rows
   Size align = 1;                               ///< of sorted experts' first rows, 1 to 1024
   Size most_rows = 0;                           ///< of an expert in kByExpert; 0: max_tokens of every PE
-  int blocks = 0;                               ///< of 128 threads, at most four for each SM; 0: chosen by rows
+  bool scales_by_group = false;                 ///< out_scales as grouped GEMMs read them: [group][scales_stride()]
+  ExpertTransport transport = ExpertTransport::kRule;  ///< between PEs
+  int batches = 0;  ///< in flight between halves of calls, at most 8; 0: calls are not cut into halves
+  int blocks = 0;   ///< of 128 threads, at most four for each SM; 0: chosen by rows
 };
 
 /// The arrays of a routing, in device memory. Rows are those of the experts of this PE.
@@ -75,8 +97,9 @@ struct ExpertRouting {
   const std::int32_t* starts = nullptr;  ///< [experts here + 1]: its first row, and at last the end of all
   const std::int32_t* slots = nullptr;   ///< [row]: PE * max_tokens + token, or -1 for a row that only aligns
   Size choices = 0;                      ///< of a PE in the next arrays: max_tokens * top_k, rounded up
-  const std::int32_t* ids = nullptr;     ///< [PE][choices]: experts, or -1
-  const std::int32_t* places = nullptr;  ///< [PE][choices]: row here, -1 for an expert elsewhere, -2 for no room
+  Size ids_stride = 0;                   ///< elements from a PE's ids to the next PE's
+  const std::int32_t* ids = nullptr;     ///< [PE][ids_stride]: experts, or -1
+  const std::int32_t* places = nullptr;  ///< [PE][choices]: row here, -2 for no room; any number for another PE's expert
   const float* weights = nullptr;        ///< [PE][choices]
 };
 
@@ -104,7 +127,7 @@ struct DispatchCall {
   const float* x_scales = nullptr;  ///< [tokens][ceil(hidden / 128)], with ExpertWire::kGiven
   const void* routing = nullptr;    ///< as `route` made it with this plan
   void* out = nullptr;              ///< [dispatched_rows()][hidden]
-  float* out_scales = nullptr;      ///< [dispatched_rows()][ceil(hidden / 128)], with fp8 rows
+  float* out_scales = nullptr;      ///< [dispatched_rows()][ceil(hidden / 128)], or by group; with fp8 rows
 };
 
 /// The arguments of `combine`: any memory of this PE.
@@ -133,6 +156,16 @@ class ExpertPlan {
   void dispatch(Stream& stream, const DispatchCall& call);
   /// Enqueues the weighted sums of the experts' rows. It throws as `route` does.
   void combine(Stream& stream, const CombineCall& call);
+  /// Enqueues the first half of a dispatch. It reads x and writes this PE's own rows. Throws as `route` does, and
+  /// InvalidArgument if as many batches as the plan allows are in flight.
+  void dispatch_send(Stream& stream, const DispatchCall& call);
+  /// Enqueues the second half of the oldest dispatch in flight, given the same call. Throws as `route` does, and
+  /// InvalidArgument if none is in flight.
+  void dispatch_receive(Stream& stream, const DispatchCall& call);
+  /// Enqueues the first half of a combination, as dispatch_send does. It reads y.
+  void combine_send(Stream& stream, const CombineCall& call);
+  /// Enqueues the second half, as dispatch_receive does. It reads y again.
+  void combine_receive(Stream& stream, const CombineCall& call);
 
   /// Returns the options with every choice made.
   const ExpertOptions& options() const { return options_; }
@@ -144,6 +177,9 @@ class ExpertPlan {
   virtual Size rows() const = 0;
   /// Returns the most rows of the output of `dispatch`.
   Size dispatched_rows() const;
+  /// Returns the floats from one group of 128 elements to the next in out_scales by group: the rows, padded to a
+  /// multiple of 4.
+  Size scales_stride() const;
   /// Returns the function that throws for choices that `route` refused. Streams call it, see Stream::synchronize.
   const std::shared_ptr<const std::function<void()>>& refused_choices() const { return refused_choices_; }
 
@@ -154,22 +190,29 @@ class ExpertPlan {
   World world_;                                                   ///< the world of the plan
   std::shared_ptr<const std::function<void()>> refused_choices_;  ///< throws what `route` noted
 
+  /// A call, or a half of it.
+  enum class Part { kAll, kSend, kReceive };
+
  private:
   friend std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options);
+  enum Kind { kRoute, kDispatch, kCombine };
   virtual void enqueue(Stream& stream, const RouteCall& call) = 0;
-  virtual void enqueue(Stream& stream, const DispatchCall& call) = 0;
-  virtual void enqueue(Stream& stream, const CombineCall& call) = 0;
-  template <class Call>
-  void note_and_enqueue(int kind, Stream& stream, const Call& call);
+  virtual void enqueue(Stream& stream, const DispatchCall& call, Part part) = 0;
+  virtual void enqueue(Stream& stream, const CombineCall& call, Part part) = 0;
+  template <class Call, class... Parts>
+  void note_and_enqueue(Kind kind, Stream& stream, const Call& call, Parts... part);
+  void check_batches(Kind kind, Part part) const;
 
   ExpertOptions options_;
-  std::size_t numbers_[3] = {};  // of route, dispatch and combine in the detector of mismatching calls
+  std::size_t numbers_[3] = {};  // by Kind, in the detector of mismatching calls
+  int in_flight_[3] = {};        // batches, by Kind
   detail::PlanMemory memory_;
 };
 
 /// Makes a plan over all PEs of the world; all of them call it (see make_collective). Throws InvalidArgument with the
 /// name of the option, the value given and the values allowed. Throws Unsupported if the PEs are not all in one node
-/// or more than 64. It does so in a phantom simulation, too, in which choices have no values.
+/// or more than 64. In a phantom simulation the ids, numbers of tokens and routings need memory with contents
+/// (Index).
 std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options);
 
 /// Returns the sizes of a plan on `pes` PEs before it is made. Throws InvalidArgument as `make_experts` does.

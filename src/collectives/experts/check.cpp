@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "collectives/all_reduce_norm/norm_args.h"
-#include "collectives/experts/row_lines.h"
+#include "collectives/experts/row_slots.h"
 #include "collectives/plan/checked_plan.h"
 #include "tandem/error.h"
 
@@ -78,10 +78,14 @@ void check(const ExpertOptions& o, int pes) {
     throw InvalidArgument(
         fmt::format("most_rows: {} given to {}, allowed is 0 without the layout by_expert", o.most_rows, kExperts));
   }
+  if (o.scales_by_group && o.wire == ExpertWire::kType)
+    throw InvalidArgument(fmt::format("scales_by_group: true given to {}, allowed is false with wire type", kExperts));
+  check_number("transport", static_cast<int>(o.transport), 0, static_cast<int>(ExpertTransport::kChunks));
+  check_number("batches", o.batches, 0, 8);
 }
 
 void check_blocks(const ExpertOptions& o, const Machine& machine) {
-  check_number("blocks", o.blocks, 0, Size{RowLines::kBlocksPerSm} * machine.gpu.sm_count);
+  check_number("blocks", o.blocks, 0, Size{RowSlots::kBlocksPerSm} * machine.gpu.sm_count);
 }
 
 void check(const ExpertPlan& plan, const World& world, const RouteCall& call) {
@@ -116,7 +120,8 @@ void check(const ExpertPlan& plan, const World& world, const DispatchCall& call)
             {{"x", call.x, call.tokens * o.hidden * in, in},
              {"x_scales", call.x_scales, o.wire == ExpertWire::kGiven ? call.tokens * scales : 0, 4},
              {"routing", call.routing, plan.routing_bytes(), 16}},
-            {{"out", call.out, rows * o.hidden * out, out}, {"out_scales", call.out_scales, rows * scales, 4}});
+            {{"out", call.out, rows * o.hidden * out, out},
+             {"out_scales", call.out_scales, (o.scales_by_group ? plan.scales_stride() : rows) * scales, 4}});
 }
 
 void check(const ExpertPlan& plan, const World& world, const CombineCall& call) {

@@ -2,16 +2,18 @@
 /// Weighted sums of what the experts here made of each token, to the token's owner, which adds the PEs' sums in order.
 
 #include "base/gpu_kernel.h"
+#include "collectives/experts/row_chunks.h"
 #include "collectives/experts/row_lines.h"
 
 namespace tandem::kernels {
 
-template <class T>
+/// `Rows`: the form in which sums travel, RowLines or RowChunks.
+template <class T, class Rows>
 struct CombineRows {
-  using Packet = LL128Line;
+  using Packet = typename Rows::Packet;
   static constexpr bool kEpochFirst = true;
-  static constexpr int kThreads = RowLines::kThreads;
-  static constexpr int kBlocksPerSm = RowLines::kBlocksPerSm;
+  static constexpr int kThreads = Rows::kThreads;
+  static constexpr int kBlocksPerSm = Rows::kBlocksPerSm;
 
   struct Args {
     const T* y = nullptr;      // [row of an expert][hidden]
@@ -19,89 +21,117 @@ struct CombineRows {
     T* out = nullptr;          // [token][hidden]
     const T* zeros = nullptr;  // of a piece, from the host
     Size hidden = 0;
+    CallPart part = CallPart::kAll;
     Routing routing;
-    RowLines lines;
+    Rows rows;
   };
 
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    const Epoch epoch = block.next_epoch(a.lines.epochs);
-    const Routing& r = a.routing;
-    a.lines.announce(block, epoch);
-    for (const int pe : block.peers_from_self())
-      a.lines.for_own(block, block.load_scalar(r.tokens() + pe), [&](Size token, Size i) {
-        const auto places = load_choices(block, r.places(pe) + token * r.top_k, r.top_k, -1);
-        if (any_here(places))
-          block.template ll_put_fragment<T>(a.lines.at(r, epoch, block.pe(), pe, i),
-                                            local_sum(block, a, places, pe, token, i), epoch, pe);
-      });
-    a.lines.for_own(block, block.load_scalar(r.tokens() + block.pe()),
-                    [&](Size token, Size i) { add_up(block, a, epoch, token, i); });
-    a.lines.await_all(block, epoch);
+    const Epoch epoch = a.rows.next_epoch(block, a.part);
+    if (a.part != CallPart::kSend) a.rows.announce(block, epoch);
+    const Size own = block.load_scalar(a.routing.tokens() + block.pe());
+    for (Size round = 0; round < a.rows.rounds(block); ++round) {
+      if (a.part != CallPart::kReceive) send(block, a, epoch, round);
+      if (a.part == CallPart::kSend) continue;
+      for (const int pe : block.peers_from_self()) a.rows.await(block, round, own, epoch, pe);
+      a.rows.for_own(block, round, own, [&](Size token, Range bytes) { add_up(block, a, epoch, token, bytes); });
+    }
+    if (a.part != CallPart::kSend) a.rows.await_all(block, epoch);
   }
 
  private:
   template <class Block>
   using Values = decltype(std::declval<Block&>().template load<float>(static_cast<const T*>(nullptr), Range{}));
 
-  TANDEM_DEVICE static Range elements(const Args& a, Size i) {
-    const Range bytes = a.lines.bytes(i);
+  TANDEM_DEVICE static Range elements(Range bytes) {
     return {bytes.begin / Size{sizeof(T)}, bytes.end / Size{sizeof(T)}};
   }
 
   template <class Block>
-  TANDEM_DEVICE static Values<Block> zeros(Block& block, const Args& a, Size i) {
-    return block.template load<float>(a.zeros, {0, elements(a, i).size()});
+  TANDEM_DEVICE static Values<Block> zeros(Block& block, const Args& a, Range piece) {
+    return block.template load<float>(a.zeros, {0, elements(piece).size()});
+  }
+
+  template <class Block>
+  TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, Size round) {
+    const Routing& r = a.routing;
+    for (const int pe : block.peers_from_self()) {
+      const Size tokens = block.load_scalar(r.tokens() + pe);
+      a.rows.for_own(block, round, tokens, [&](Size token, Range bytes) {
+        const Share share = share_of(block, r, pe, token, load_ids(block, r, pe, token));
+        if (!any_here(share.places)) return;
+        for (const Range piece : a.rows.pieces_of(bytes))
+          a.rows.template put<T>(block, r, epoch, pe, token, piece, local_sum(block, a, share, piece));
+      });
+      a.rows.notify(block, round, tokens, epoch, pe);
+    }
+  }
+
+  /// The rows of a token here, and their weights.
+  struct Share {
+    Choices<std::int32_t> places;
+    Choices<float> weights;
+  };
+  template <class Block>
+  TANDEM_DEVICE static Share share_of(Block& block, const Routing& r, int pe, Size token,
+                                      const Choices<std::int32_t>& ids) {
+    return {load_places(block, r, pe, token, ids),
+            load_choices(block, static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k, 0.0F)};
   }
 
   /// Adds in the order of the token's choices. One of its experts is here.
   template <class Block>
-  TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const Choices<std::int32_t>& places, int pe,
-                                               Size token, Size i) {
-    const Routing& r = a.routing;
-    const auto weights = load_choices(block, static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k, 0.0F);
+  TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const Share& share, Range piece) {
     Values<Block> sum;
     bool is_first = true;
-    for (int k = 0; k < r.top_k; ++k) {
-      if (places.of[k] < 0) continue;
-      const auto values = block.template load<float>(a.y + places.of[k] * a.hidden, elements(a, i)) * weights.of[k];
+    for (int k = 0; k < a.routing.top_k; ++k) {
+      if (share.places.of[k] < 0) continue;
+      const auto values =
+          block.template load<float>(a.y + share.places.of[k] * a.hidden, elements(piece)) * share.weights.of[k];
       sum = is_first ? values.copy() : sum + values;
       is_first = false;
     }
     // A token whose experts have no row left counts as zeros: its owner waits for a sum.
-    return is_first ? zeros(block, a, i) : sum.copy();
+    return is_first ? zeros(block, a, piece) : sum.copy();
   }
 
   template <class Block>
-  TANDEM_DEVICE static void add_up(Block& block, const Args& a, Epoch epoch, Size token, Size i) {
+  TANDEM_DEVICE static void add_up(Block& block, const Args& a, Epoch epoch, Size token, Range bytes) {
     const Routing& r = a.routing;
     const int me = block.pe();
-    const Range piece = elements(a, i);
-    const auto ids = load_choices(block, r.ids(me) + token * r.top_k, r.top_k, -1);
+    const auto ids = load_ids(block, r, me, token);
     const std::uint64_t pes = pes_of(r, ids);
-    Values<Block> total;
-    bool is_first = true;
-    const auto add = [&](const Values<Block>& values) {
-      total = is_first ? values.copy() : total + values;
-      is_first = false;
-    };
-    for (int pe = 0; pe < r.pes; ++pe) {
-      if ((pes >> pe & 1U) == 0) continue;
-      if (pe != me) {
-        add(block.template ll_get<float, T>(a.lines.at(r, epoch, pe, me, i).local(), piece.size(), epoch));
-        continue;
+    const Share share = share_of(block, r, me, token, ids);
+    for (const Range piece : a.rows.pieces_of(bytes)) {
+      Values<Block> total;
+      bool is_first = true;
+      const auto add = [&](const Values<Block>& values) {
+        total = is_first ? values.copy() : total + values;
+        is_first = false;
+      };
+      for (int pe = 0; pe < r.pes; ++pe) {
+        if ((pes >> pe & 1U) == 0) continue;
+        if (pe != me)
+          add(a.rows.template get<float, T>(block, r, epoch, pe, token, piece));
+        else if (any_here(share.places))
+          add(local_sum(block, a, share, piece).map([](float x) { return convert<float>(convert<T>(x)); }));
       }
-      const auto places = load_choices(block, r.places(me) + token * r.top_k, r.top_k, -1);
-      if (any_here(places))
-        add(local_sum(block, a, places, me, token, i).map([](float x) { return convert<float>(convert<T>(x)); }));
+      if (a.add != nullptr) add(block.template load<float>(a.add + token * a.hidden, elements(piece)));
+      if (is_first) add(zeros(block, a, piece));
+      block.store(a.out + token * a.hidden, elements(piece), total);
     }
-    if (a.add != nullptr) add(block.template load<float>(a.add + token * a.hidden, piece));
-    if (is_first) add(zeros(block, a, i));
-    block.store(a.out + token * a.hidden, piece, total);
   }
 };
 
-TANDEM_GPU_KERNEL(CombineRows<bf16>, 128);
-TANDEM_GPU_KERNEL(CombineRows<f16>, 128);
+template <class T>
+using CombineByPackets = CombineRows<T, RowLines>;
+template <class T>
+using CombineByChunks = CombineRows<T, RowChunks>;
+
+TANDEM_GPU_KERNEL(CombineByPackets<bf16>, 128);
+TANDEM_GPU_KERNEL(CombineByPackets<f16>, 128);
+TANDEM_GPU_KERNEL(CombineByChunks<bf16>, 128);
+TANDEM_GPU_KERNEL(CombineByChunks<f16>, 128);
 
 }  // namespace tandem::kernels

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array kLayouts{"sorted", "by_expert", "in_place"};
 constexpr std::array kWires{"type", "quantised", "given"};
+constexpr std::array kTransports{"rule", "packets", "chunks"};
 
 template <class T>
 T parse(const char* option, const std::string& text, const std::array<const char*, 3>& names) {
@@ -26,5 +27,10 @@ ExpertLayout parse_expert_layout(const std::string& text) { return parse<ExpertL
 
 const char* name(ExpertWire wire) { return kWires.at(static_cast<std::size_t>(wire)); }
 ExpertWire parse_expert_wire(const std::string& text) { return parse<ExpertWire>("wire", text, kWires); }
+
+const char* name(ExpertTransport transport) { return kTransports.at(static_cast<std::size_t>(transport)); }
+ExpertTransport parse_expert_transport(const std::string& text) {
+  return parse<ExpertTransport>("transport", text, kTransports);
+}
 
 }  // namespace tandem

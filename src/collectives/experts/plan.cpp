@@ -1,22 +1,20 @@
-/// Plans of experts: a routing kernel, and a kernel of packets each way.
+/// Plans of experts: a routing kernel, and a kernel each way.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
-#include "base/log.h"
 #include "collectives/experts/check.h"
 #include "collectives/experts/combine.h"
 #include "collectives/experts/dispatch.h"
+#include "collectives/experts/plan.h"
 #include "collectives/experts/route.h"
 #include "collectives/plan/plan.h"
-#include "runtime/mismatch_detector.h"
 #include "tandem/error.h"
 
-namespace tandem {
-
-namespace kernels {
+namespace tandem::kernels {
 
 namespace {
 
@@ -36,63 +34,40 @@ void throw_refused(World& world, std::int64_t* notes, int blocks, const ExpertOp
   std::fill(noted.begin(), noted.end(), 0);
   world.copy_in(notes, noted.data(), bytes);
   if (choice < 0)
-    throw InvalidArgument(fmt::format("most_rows: PE {}, expert {}: {} rows, allowed are {}", world.pe(),
-                                      world.pe() * (o.experts / world.num_pes()) - choice - 1, value, o.most_rows));
+    throw InvalidArgument(fmt::format("most_rows: PE {}, expert {}: {} rows given to {}, allowed are {}", world.pe(),
+                                      world.pe() * (o.experts / world.num_pes()) - choice - 1, value, kExperts,
+                                      o.most_rows));
   throw InvalidArgument(fmt::format("ids: PE {}, token {}, k {}: {} given to {}, allowed are -1 to {}", world.pe(),
                                     (choice - 1) / o.top_k, (choice - 1) % o.top_k, value, kExperts, o.experts - 1));
 }
 
-Size most_rows_of(const ExpertOptions& o, int pes) {
-  return o.layout == ExpertLayout::kByExpert && o.most_rows == 0 ? pes * o.max_tokens : o.most_rows;
-}
+static_assert(static_cast<int>(CallPart::kAll) == 0 && static_cast<int>(CallPart::kSend) == 1 &&
+              static_cast<int>(CallPart::kReceive) == 2);
 
-ExpertRouting arrays_of(const Routing& r) {
-  return {.tokens = r.tokens(),
-          .counts = r.counts(),
-          .starts = r.starts(),
-          .slots = r.slots(),
-          .choices = r.choices(),
-          .ids = r.ids(0),
-          .places = r.places(0),
-          .weights = r.weights(0)};
-}
-
-Routing shape_of(const ExpertOptions& o, int pes) {
-  Routing r;
-  r.pes = pes;
-  r.experts_here = o.experts / pes;
-  r.top_k = o.top_k;
-  r.max_tokens = o.max_tokens;
-  const Size choices = Size{pes} * o.max_tokens * o.top_k;
-  r.rows = o.layout == ExpertLayout::kByExpert ? r.experts_here * most_rows_of(o, pes)
-                                               : choices + Size{r.experts_here} * (o.align - 1);
-  if (max(r.rows, Size{pes} * r.choices()) > std::numeric_limits<std::int32_t>::max())
-    throw InvalidArgument(
-        fmt::format("max_tokens: {} given to {}, which has more than 2^31 rows then", o.max_tokens, kExperts));
-  return r;
-}
-
-template <class T>
+template <class T, class Rows>
 class Plan final : public ExpertPlan {
+  static_assert(static_cast<int>(Part::kSend) == 1 && static_cast<int>(Part::kReceive) == 2);
+
  public:
   Plan(World& world, const ExpertOptions& o, const Routing& shape)
-      : ExpertPlan(world, o), team_(world.team()), grid_{o.blocks, RowLines::kThreads}, shape_(shape) {
-    const Size most = std::max<Size>(shape.experts_here, Route::tiles(shape));
+      : ExpertPlan(world, o), team_(world.team()), grid_{o.blocks, Rows::kThreads}, shape_(shape) {
+    const Size most = std::max<Size>(shape.experts_here, ceil_div(shape.choices(), kRouteTile));
     route_grid_ = {static_cast<int>(std::min<Size>(most, world.machine().gpu.sm_count)), Route::kThreads};
     world.check_launch<Route>(route_grid_);
     if (o.wire == ExpertWire::kQuantised)
-      world.check_launch<DispatchRows<T>>(grid_);
+      world.check_launch<DispatchRows<T, Rows>>(grid_);
     else
-      world.check_launch<DispatchRows<std::byte>>(grid_);
-    world.check_launch<CombineRows<T>>(grid_);
+      world.check_launch<DispatchRows<std::byte, Rows>>(grid_);
+    world.check_launch<CombineRows<T, Rows>>(grid_);
     prepare_route(world, o);
     PlanSetup setup(world, team_, "experts", grid_.blocks, o.max_tokens);
     const bool scales = o.wire != ExpertWire::kType;
     const Size row = o.hidden * (scales ? 1 : Size{sizeof(T)});
     groups_ = scales ? ceil_div(o.hidden, kScaleGroup) : 0;
-    to_experts_ = RowLines::of(setup, shape, row, scales);
-    from_experts_ = RowLines::of(setup, shape, o.hidden * Size{sizeof(T)}, false);
-    zeros_ = filled<T>(setup, world, RowLines::kPieceBytes / Size{sizeof(T)}, convert<T>(0.0F), "zeros");
+    to_experts_ = Rows::of(setup, shape, row, groups_, o.batches);
+    from_experts_ = Rows::of(setup, shape, o.hidden * Size{sizeof(T)}, 0, o.batches);
+    zeros_ = filled<T>(setup, world, Rows::kPieceBytes / Size{sizeof(T)}, convert<T>(0.0F), "zeros");
+    if (o.scales_by_group) set_columns(setup, world);
     if (o.wire != ExpertWire::kQuantised) return;
     rows_ = setup.template local<std::byte>(o.max_tokens * row, "quantised rows");
     scales_ = setup.template local<float>(o.max_tokens * groups_, "scales");
@@ -112,6 +87,25 @@ class Plan final : public ExpertPlan {
     return memory;
   }
 
+  /// Returns memory of this PE with these numbers, in phantom simulations, too.
+  static const std::int32_t* indices(PlanSetup& setup, World& world, const std::vector<std::int32_t>& values,
+                                     const char* what) {
+    const auto count = static_cast<Size>(values.size());
+    auto* const memory = setup.template local<Index>(count, what);
+    world.copy_in(memory, values.data(), count * Size{sizeof(Index)});
+    return reinterpret_cast<const std::int32_t*>(memory);
+  }
+
+  void set_columns(PlanSetup& setup, World& world) {
+    if (const Size most = std::numeric_limits<std::int32_t>::max() / groups_; scales_stride() > most)
+      throw InvalidArgument(fmt::format("scales_by_group: true given to {} with {} rows, allowed are {}", kExperts,
+                                        scales_stride(), most));
+    std::vector<std::int32_t> columns;
+    for (Size group = 0; group < groups_; ++group)
+      columns.push_back(static_cast<std::int32_t>(group * scales_stride()));
+    columns_ = indices(setup, world, columns, "columns");
+  }
+
   void prepare_route(World& world, const ExpertOptions& o) {
     PlanSetup setup(world, team_, "experts route", route_grid_.blocks, o.max_tokens);
     route_.routing = shape_;
@@ -120,7 +114,10 @@ class Plan final : public ExpertPlan {
     route_.align = o.align;
     Route::prepare(setup, route_);
     route_.refused = filled<std::int64_t>(setup, world, Size{2} * route_grid_.blocks, 0, "refused choices");
-    route_.no_rows = filled<std::int32_t>(setup, world, Route::kTile, -1, "no rows");
+    std::vector<std::int32_t> words(static_cast<std::size_t>(kRouteTile), -1);
+    route_.no_rows = indices(setup, world, words, "no rows");
+    std::iota(words.begin(), words.end(), 0);
+    route_.numbers = indices(setup, world, words, "numbers");
     refused_choices_ =
         std::make_shared<const std::function<void()>>([world, notes = route_.refused, blocks = route_grid_.blocks,
                                                        o]() mutable { throw_refused(world, notes, blocks, o); });
@@ -145,41 +142,54 @@ class Plan final : public ExpertPlan {
   }
 
   template <class Q>
-  typename DispatchRows<Q>::Args dispatch_args(const DispatchCall& call) const {
-    typename DispatchRows<Q>::Args args;
-    args.out = static_cast<std::byte*>(call.out);
-    args.out_scales = call.out_scales;
-    args.groups = groups_;
-    args.in_place = options().layout == ExpertLayout::kInPlace;
+  void enqueue_dispatch(Stream& stream, typename DispatchRows<Q, Rows>::Args args, const DispatchCall& call,
+                        Part part) {
+    args.out.rows = static_cast<std::byte*>(call.out);
+    args.out.scales = call.out_scales;
+    args.out.row_bytes = to_experts_.row_bytes;
+    args.out.groups = groups_;
+    args.out.columns = columns_;
+    args.out.max_tokens = options().layout == ExpertLayout::kInPlace ? options().max_tokens : 0;
     args.routing = at(call.routing);
-    args.lines = to_experts_;
-    return args;
+    args.rows = to_experts_;
+    launch<DispatchRows<Q, Rows>>(stream, args, part);
   }
-  void enqueue(Stream& stream, const DispatchCall& call) override {
+  void enqueue(Stream& stream, const DispatchCall& call, Part part) override {
     if (options().wire == ExpertWire::kQuantised) {
-      auto args = dispatch_args<T>(call);
+      typename DispatchRows<T, Rows>::Args args;
       args.x = static_cast<const T*>(call.x);
-      args.rows = rows_;
+      args.own = rows_;
       args.scales = scales_;
-      stream.launch<DispatchRows<T>>(grid_, args, team_);
+      enqueue_dispatch<T>(stream, args, call, part);
     } else {
-      auto args = dispatch_args<std::byte>(call);
-      args.rows = static_cast<std::byte*>(const_cast<void*>(call.x));
+      typename DispatchRows<std::byte, Rows>::Args args;
+      args.own = static_cast<std::byte*>(const_cast<void*>(call.x));
       args.scales = const_cast<float*>(call.x_scales);
-      stream.launch<DispatchRows<std::byte>>(grid_, args, team_);
+      enqueue_dispatch<std::byte>(stream, args, call, part);
     }
   }
 
-  void enqueue(Stream& stream, const CombineCall& call) override {
-    typename CombineRows<T>::Args args;
+  void enqueue(Stream& stream, const CombineCall& call, Part part) override {
+    typename CombineRows<T, Rows>::Args args;
     args.y = static_cast<const T*>(call.y);
     args.add = static_cast<const T*>(call.add);
     args.out = static_cast<T*>(call.out);
     args.zeros = zeros_;
     args.hidden = options().hidden;
     args.routing = at(call.routing);
-    args.lines = from_experts_;
-    stream.launch<CombineRows<T>>(grid_, args, team_);
+    args.rows = from_experts_;
+    launch<CombineRows<T, Rows>>(stream, args, part);
+  }
+
+  /// Whole calls of a plan with halves are both of them, since sends and receives are counted apart.
+  template <class Kernel>
+  void launch(Stream& stream, typename Kernel::Args args, Part part) {
+    const bool both = part == Part::kAll && options().batches > 0;
+    args.part = both ? CallPart::kSend : static_cast<CallPart>(part);
+    stream.launch<Kernel>(grid_, args, team_);
+    if (!both) return;
+    args.part = CallPart::kReceive;
+    stream.launch<Kernel>(grid_, args, team_);
   }
 
   Team team_;
@@ -187,95 +197,26 @@ class Plan final : public ExpertPlan {
   Grid route_grid_;
   Routing shape_;
   Route::Args route_;
-  RowLines to_experts_;
-  RowLines from_experts_;
+  Rows to_experts_;
+  Rows from_experts_;
   Size groups_ = 0;
+  const std::int32_t* columns_ = nullptr;
   const T* zeros_ = nullptr;
   std::byte* rows_ = nullptr;
   float* scales_ = nullptr;
 };
 
-std::string describe(const ExpertOptions& o) {
-  return fmt::format("{} {} of {} tokens x {} to {} of {}, wire {}, layout {} align {} most rows {} in {} blocks",
-                     kExperts, name(o.type), o.max_tokens, o.hidden, o.top_k, o.experts, name(o.wire), name(o.layout),
-                     o.align, o.most_rows, o.blocks);
+template <class T>
+std::unique_ptr<ExpertPlan> make_plan_of(World& world, const ExpertOptions& o, const Routing& shape) {
+  if (o.transport == ExpertTransport::kChunks) return std::make_unique<Plan<T, RowChunks>>(world, o, shape);
+  return std::make_unique<Plan<T, RowLines>>(world, o, shape);
 }
 
 }  // namespace
 
-}  // namespace kernels
-
-ExpertPlan::ExpertPlan(World& world, const ExpertOptions& options) : world_(world), options_(options) {}
-
-Size ExpertPlan::dispatched_rows() const {
-  return options_.layout == ExpertLayout::kInPlace ? world_.num_pes() * options_.max_tokens : rows();
+std::unique_ptr<ExpertPlan> make_expert_plan(World& world, const ExpertOptions& o, const Routing& shape) {
+  if (o.type == DType::kF16) return make_plan_of<f16>(world, o, shape);
+  return make_plan_of<bf16>(world, o, shape);
 }
 
-std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options) {
-  using namespace kernels;
-  const Team team = world.team();
-  check(options, team.size);
-  check_blocks(options, world.machine());
-  if (!team.one_node())
-    throw Unsupported(fmt::format("{}: need stores to all PEs, which {} nodes do not have", kExperts, team.nodes()));
-  if (team.size > kMostPes)
-    throw Unsupported(fmt::format("{}: {} PEs, at most {} are possible", kExperts, team.size, kMostPes));
-  if (world.phantom())
-    throw Unsupported(fmt::format("{}: a phantom simulation has no choices; simulate with data", kExperts));
-  ExpertOptions complete = options;
-  complete.most_rows = most_rows_of(options, team.size);
-  const Size pieces = ceil_div(options.hidden * size_of(options.type), RowLines::kPieceBytes);
-  if (options.blocks == 0)
-    complete.blocks = static_cast<int>(
-        std::clamp<Size>(options.max_tokens * pieces, 1, Size{RowLines::kBlocksPerSm} * world.machine().gpu.sm_count));
-  const std::string what = describe(complete);
-  log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
-  detail::NotedAllocations allocations = world.note_allocations();
-  const Routing shape = shape_of(complete, team.size);
-  std::unique_ptr<ExpertPlan> plan;
-  if (options.type == DType::kF16)
-    plan = std::make_unique<Plan<f16>>(world, complete, shape);
-  else
-    plan = std::make_unique<Plan<bf16>>(world, complete, shape);
-  if (world.calls() != nullptr)
-    for (int kind = 0; kind < 3; ++kind)
-      plan->numbers_[kind] = world.calls()->add(fmt::format("{}, {}",
-                                                            kind == 0   ? "route"
-                                                            : kind == 1 ? "dispatch"
-                                                                        : "combine",
-                                                            what),
-                                                team);
-  plan->memory_ = allocations.take();
-  return plan;
-}
-
-ExpertSizes expert_sizes(const ExpertOptions& options, int pes) {
-  kernels::check(options, pes);
-  const kernels::Routing shape = kernels::shape_of(options, pes);
-  const bool in_place = options.layout == ExpertLayout::kInPlace;
-  return {.routing_bytes = shape.bytes(),
-          .rows = shape.rows,
-          .dispatched_rows = in_place ? pes * options.max_tokens : shape.rows};
-}
-
-ExpertRouting expert_routing(const ExpertOptions& options, int pes, const void* memory) {
-  kernels::check(options, pes);
-  kernels::Routing routing = kernels::shape_of(options, pes);
-  routing.words = static_cast<std::int32_t*>(const_cast<void*>(memory));
-  return kernels::arrays_of(routing);
-}
-
-template <class Call>
-void ExpertPlan::note_and_enqueue(int kind, Stream& stream, const Call& call) {
-  kernels::check(*this, world_, call);
-  if (MismatchDetector* const calls = world_.calls(); calls != nullptr)
-    calls->note(numbers_[kind], 0, [&] { enqueue(stream, call); });
-  else
-    enqueue(stream, call);
-}
-
-void ExpertPlan::route(Stream& stream, const RouteCall& call) { note_and_enqueue(0, stream, call); }
-void ExpertPlan::dispatch(Stream& stream, const DispatchCall& call) { note_and_enqueue(1, stream, call); }
-void ExpertPlan::combine(Stream& stream, const CombineCall& call) { note_and_enqueue(2, stream, call); }
-
-}  // namespace tandem
+}  // namespace tandem::kernels

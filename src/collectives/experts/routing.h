@@ -12,6 +12,13 @@ constexpr int kMostPes = 64;
 /// The place of a choice whose expert is here and has no row left for it.
 constexpr std::int32_t kNoRoom = -2;
 
+constexpr Size kLineWords = sizeof(LL128Line::data) / 4;
+/// Words before a PE's ids in its message, which keep them at a multiple of 16 bytes. The first one is
+/// header_of(tokens), and the others are -1.
+constexpr Size kHeaderWords = 4;
+/// Returns a number that is no expert; the inverse function is itself.
+TANDEM_DEVICE constexpr std::int32_t header_of(std::int32_t tokens) { return -3 - tokens; }
+
 /// The arrays of one routing, in 32-bit words. A token's choices lie behind one another.
 struct Routing {
   std::int32_t* words = nullptr;
@@ -21,14 +28,19 @@ struct Routing {
   Size max_tokens = 0;
   Size rows = 0;
 
-  /// Choices of a PE, padded so that its arrays begin at multiples of 16 bytes.
-  TANDEM_DEVICE Size choices() const { return round_up(max_tokens * top_k, 4); }
+  /// Choices of a PE, padded so that with the words before them they fill lines of packets.
+  TANDEM_DEVICE Size choices() const { return round_up(kHeaderWords + max_tokens * top_k, kLineWords) - kHeaderWords; }
   TANDEM_DEVICE std::int32_t* tokens() const { return words; }
   TANDEM_DEVICE std::int32_t* counts() const { return tokens() + round_up(pes, 4); }
   TANDEM_DEVICE std::int32_t* starts() const { return counts() + round_up(experts_here, 4); }
   TANDEM_DEVICE std::int32_t* slots() const { return starts() + round_up(experts_here + 1, 4); }
-  TANDEM_DEVICE std::int32_t* ids(int pe) const { return slots() + round_up(rows, 4) + pe * choices(); }
-  TANDEM_DEVICE std::int32_t* places(int pe) const { return ids(pes) + pe * choices(); }
+  /// A PE's message: its header, and its ids.
+  TANDEM_DEVICE std::int32_t* message(int pe) const {
+    return slots() + round_up(rows, 4) + pe * (kHeaderWords + choices());
+  }
+  TANDEM_DEVICE std::int32_t* ids(int pe) const { return message(pe) + kHeaderWords; }
+  /// Valid for choices whose expert is here.
+  TANDEM_DEVICE std::int32_t* places(int pe) const { return message(pes) + pe * choices(); }
   TANDEM_DEVICE float* weights(int pe) const { return reinterpret_cast<float*>(places(pes)) + pe * choices(); }
   TANDEM_DEVICE Size bytes() const { return (weights(pes) - reinterpret_cast<float*>(words)) * Size{sizeof(float)}; }
 };
@@ -52,6 +64,21 @@ TANDEM_DEVICE Few<T, kMost> load_few(Block& block, const T* from, int count, T o
 template <class T, class Block>
 TANDEM_DEVICE Choices<T> load_choices(Block& block, const T* from, int count, T otherwise) {
   return load_few<kMostTopK>(block, from, count, otherwise);
+}
+
+/// Loads a token's ids; and its places, -1 for choices whose expert is not here.
+template <class Block>
+TANDEM_DEVICE Choices<std::int32_t> load_ids(Block& block, const Routing& r, int pe, Size token) {
+  return load_choices(block, r.ids(pe) + token * r.top_k, r.top_k, -1);
+}
+template <class Block>
+TANDEM_DEVICE Choices<std::int32_t> load_places(Block& block, const Routing& r, int pe, Size token,
+                                                const Choices<std::int32_t>& ids) {
+  auto places = load_choices(block, r.places(pe) + token * r.top_k, r.top_k, -1);
+  const int first = block.pe() * r.experts_here;
+  for (int k = 0; k < kMostTopK; ++k)
+    if (ids.of[k] < first || ids.of[k] >= first + r.experts_here) places.of[k] = -1;
+  return places;
 }
 
 /// Returns the PEs with an expert of the token, a bit each.

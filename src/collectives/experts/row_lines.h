@@ -1,70 +1,78 @@
 #pragma once
-/// Rows on their way between PEs, as lines of packets. Token t of PE p has a place of its own on every PE.
+/// Rows on their way between PEs as lines of packets: the least latency, for few tokens.
 
-#include "collectives/experts/routing.h"
-#include "tandem/block.h"
+#include "collectives/experts/row_slots.h"
 
 namespace tandem::kernels {
 
-/// Blocks are small, since a row is. A block moves one piece of a row at a time.
-struct RowLines {
-  static constexpr int kThreads = 128;
-  static constexpr int kBlocksPerSm = 4;
+struct RowLines : RowSlots {
+  using Packet = LL128Line;
   static constexpr Size kPieceBytes = 1792;  // what 128 threads hold in lines
 
-  Symm<LL128Line> lines;  // [2][peer][token][piece][lines_of_piece]; the next PE's rows come first
-  Signals begun;          // [PE]: the last call that each PE has begun
-  Epochs epochs;
-  Size row_bytes = 0;
-  Size piece_bytes = 0;
-  int pieces = 0;
-  int data_lines = 0;  // of a piece, before its scales
+  Symm<LL128Line> lines;  // [place][piece][lines_of_piece]
+  int data_lines = 0;     // of a piece, before its scales
   int lines_of_piece = 0;
 
-  /// `scales`: whether a line of scales follows each piece.
+  /// `groups`: scales of a row, a line of which follows each piece.
   template <class Setup>
-  static RowLines of(Setup& setup, const Routing& routing, Size row_bytes, bool scales) {
+  static RowLines of(Setup& setup, const Routing& routing, Size row_bytes, Size groups, int batches) {
     RowLines rows;
-    rows.row_bytes = row_bytes;
-    rows.piece_bytes = min(row_bytes, kPieceBytes);
-    rows.pieces = static_cast<int>(ceil_div(row_bytes, rows.piece_bytes));
+    rows.prepare(setup, row_bytes, kPieceBytes, batches);
     rows.data_lines = static_cast<int>(packets_for<LL128Line>(rows.piece_bytes));
-    rows.lines_of_piece = rows.data_lines + (scales ? 1 : 0);
-    const Size tokens = routing.max_tokens * (setup.pes() - 1);
-    rows.lines = setup.template symmetric<LL128Line>(2 * tokens * rows.pieces * rows.lines_of_piece, "rows");
-    rows.begun = setup.signals(setup.pes(), "begun");
-    rows.epochs = setup.epochs();
+    rows.lines_of_piece = rows.data_lines + (groups > 0 ? 1 : 0);
+    rows.lines = setup.template symmetric<LL128Line>(rows.places(routing) * rows.pieces * rows.lines_of_piece, "rows");
     return rows;
   }
-
-  /// The lines of piece `i` of rows from PE `from` at PE `to`. It counts the pieces of all tokens.
-  TANDEM_DEVICE Symm<LL128Line> at(const Routing& routing, Epoch epoch, int from, int to, Size i) const {
-    const int peer = from > to ? from - to - 1 : from - to - 1 + routing.pes;
-    const Size slot = static_cast<Size>(epoch % 2) * (routing.pes - 1) + peer;
-    return lines + (slot * routing.max_tokens * pieces + i) * lines_of_piece;
-  }
-  /// The bytes of a row in piece `i`.
-  TANDEM_DEVICE Range bytes(Size i) const {
-    const Size begin = i % pieces * piece_bytes;
-    return {begin, min(begin + piece_bytes, row_bytes)};
+  /// The bytes that `of` allocates.
+  static Size bytes(const Routing& routing, Size row_bytes) {
+    return 2 * (routing.pes - 1) * routing.max_tokens * packets_for<LL128Line>(row_bytes) * Size{sizeof(LL128Line)};
   }
 
-  /// Calls f(token, i) for this block's pieces of so many tokens.
+  /// All pieces are sent before any is awaited.
+  template <class Block>
+  TANDEM_DEVICE Size rounds(const Block&) const {
+    return 1;
+  }
+  /// Calls f(token, bytes of its row) for this block's pieces of so many tokens.
   template <class Block, class F>
-  TANDEM_DEVICE void for_own(Block& block, Size tokens, const F& f) const {
-    for (Size i = block.index(); i < tokens * pieces; i += block.count()) f(i / pieces, i);
+  TANDEM_DEVICE void for_own(Block& block, Size, Size tokens, const F& f) const {
+    for (Size i = block.index(); i < tokens * pieces; i += block.count()) {
+      const Size begin = i % pieces * piece_bytes;
+      f(i / pieces, Range{begin, min(begin + piece_bytes, row_bytes)});
+    }
   }
 
-  // A routing may serve many calls, in which a PE need not get rows from every other one. So each call waits until all
-  // PEs have begun it, and then the previous call has ended everywhere. A slot is written again two calls later.
-  template <class Block>
-  TANDEM_DEVICE void announce(Block& block, Epoch epoch) const {
-    if (block.index() != 0) return;
-    for (const int pe : block.pes_from_self()) block.signal_after_reads(begun + block.pe(), epoch, pe);
+  template <class T, class Block, class Values>
+  TANDEM_DEVICE void put(Block& block, const Routing& r, Epoch epoch, int to, Size token, Range bytes,
+                         const Values& values) const {
+    block.template ll_put_fragment<T>(at(r, epoch, block.pe(), to, token, bytes), values, epoch, to);
+  }
+  template <class Block, class Values>
+  TANDEM_DEVICE void put_scales(Block& block, const Routing& r, Epoch epoch, int to, Size token, Range bytes, Range,
+                                const Values& scales) const {
+    block.template ll_put_fragment<float>(at(r, epoch, block.pe(), to, token, bytes) + data_lines, scales, epoch, to);
+  }
+  template <class A, class T, class Block>
+  TANDEM_DEVICE auto get(Block& block, const Routing& r, Epoch epoch, int from, Size token, Range bytes) const {
+    return block.template ll_get<A, T>(at(r, epoch, from, block.pe(), token, bytes).local(),
+                                       bytes.size() / Size{sizeof(T)}, epoch);
   }
   template <class Block>
-  TANDEM_DEVICE void await_all(Block& block, Epoch epoch) const {
-    if (block.index() == 0) block.wait(begun, block.num_pes(), epoch);
+  TANDEM_DEVICE auto get_scales(Block& block, const Routing& r, Epoch epoch, int from, Size token, Range bytes,
+                                Range groups) const {
+    return block.template ll_get<float, float>((at(r, epoch, from, block.pe(), token, bytes) + data_lines).local(),
+                                               groups.size(), epoch);
+  }
+
+  /// Packets carry their own signals.
+  template <class Block>
+  TANDEM_DEVICE void notify(Block&, Size, Size, Epoch, int) const {}
+  template <class Block>
+  TANDEM_DEVICE void await(Block&, Size, Size, Epoch, int) const {}
+
+ private:
+  TANDEM_DEVICE Symm<LL128Line> at(const Routing& r, Epoch epoch, int from, int to, Size token, Range bytes) const {
+    return lines + (place(r, epoch, from, to, token) * pieces + bytes.begin / piece_bytes) * lines_of_piece;
   }
 };
 

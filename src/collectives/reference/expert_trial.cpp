@@ -7,43 +7,13 @@
 #include <map>
 #include <vector>
 
-#include "collectives/reference/expert_choices.h"
+#include "collectives/reference/expert_example.h"
 
 namespace tandem::kernels {
 
 namespace {
 
 constexpr Size kGroup = 128;
-
-/// The choices of all PEs, and the values of rows.
-class Example {
- public:
-  Example(const ExpertOptions& o, const ExpertInput& input, int pes) : input_(input), top_k_(o.top_k) {
-    for (int pe = 0; pe < pes; ++pe)
-      ids_.push_back(expert_choices(input.routing, o.experts, pes, o.top_k, pe, tokens_of(pe), input.seed));
-  }
-
-  Size tokens(int pe) const { return static_cast<Size>(ids(pe).size()) / top_k_; }
-  const std::vector<std::int32_t>& ids(int pe) const { return ids_[static_cast<std::size_t>(pe)]; }
-  int id(int pe, Size token, int k) const { return ids(pe)[static_cast<std::size_t>(token * top_k_ + k)]; }
-  float weight(int pe, Size token, int k) const {
-    return input_.weights ? static_cast<float>(1 << (pe + token + k) % 3) * 0.5F : 1.0F;
-  }
-  float x(int pe, Size token, Size i) const { return small(pe * 7 + token * 5 + i * 3, 17); }
-  float y(int expert, int pe, Size token, Size i) const { return small(expert * 11 + pe * 3 + token * 7 + i * 5, 9); }
-  float add(Size token, Size i) const { return small(token + i, 5); }
-
- private:
-  Size tokens_of(int pe) const { return tokens_of_pe(input_.routing, pe, input_.tokens, input_.seed); }
-  float small(Size number, Size kinds) const {
-    const Size middle = kinds / 2;
-    return static_cast<float>((number + static_cast<Size>(input_.seed % 1000)) % kinds - middle);
-  }
-
-  ExpertInput input_;
-  int top_k_;
-  std::vector<std::vector<std::int32_t>> ids_;  // by PE
-};
 
 /// A row of an expert.
 struct Row {
@@ -56,19 +26,27 @@ template <class T>
 class Trial final : public ExpertTrial {
  public:
   Trial(World& world, ExpertPlan& plan, const ExpertInput& input, void* routing)
-      : world_(world), plan_(plan), o_(plan.options()), input_(input), one_(o_, input, world.num_pes()) {
-    set_rows();
+      : world_(world),
+        plan_(plan),
+        o_(plan.options()),
+        input_(input),
+        one_(o_, input, world.num_pes(), world.phantom() ? world.pe() : -1) {
+    if (!world.phantom()) set_rows();
     make_routing(routing);
     make_rows();
   }
 
   void route(Stream& stream) override { plan_.route(stream, route_); }
-  void dispatch(Stream& stream) override {
-    plan_.dispatch(stream, dispatch_);
+  void dispatch(Stream& stream, ExpertHalf half) override {
+    if (half == ExpertHalf::kBoth) plan_.dispatch(stream, dispatch_);
+    if (half == ExpertHalf::kSend) plan_.dispatch_send(stream, dispatch_);
+    if (half == ExpertHalf::kReceive) plan_.dispatch_receive(stream, dispatch_);
     is_dispatched_ = true;
   }
-  void combine(Stream& stream) override {
-    plan_.combine(stream, combine_);
+  void combine(Stream& stream, ExpertHalf half) override {
+    if (half == ExpertHalf::kBoth) plan_.combine(stream, combine_);
+    if (half == ExpertHalf::kSend) plan_.combine_send(stream, combine_);
+    if (half == ExpertHalf::kReceive) plan_.combine_receive(stream, combine_);
     is_combined_ = true;
   }
   void* routing() const override { return route_.routing; }
@@ -84,6 +62,10 @@ class Trial final : public ExpertTrial {
  private:
   bool is_fp8() const { return o_.wire != ExpertWire::kType; }
   Size row_bytes() const { return o_.hidden * (is_fp8() ? 1 : Size{sizeof(T)}); }
+  Size out_scales() const { return (o_.scales_by_group ? plan_.scales_stride() : plan_.dispatched_rows()) * groups(); }
+  Size scale_at(Size row, Size group) const {
+    return o_.scales_by_group ? group * plan_.scales_stride() + row : row * groups() + group;
+  }
   Size groups() const { return ceil_div(o_.hidden, kGroup); }
   int experts_here() const { return o_.experts / world_.num_pes(); }
   Size tokens() const { return one_.tokens(world_.pe()); }
@@ -94,6 +76,14 @@ class Trial final : public ExpertTrial {
     auto* const memory = world_.heap().allocate_local<Element>(count, what);
     world_.copy_in(memory, values.data(), count * Size{sizeof(Element)});
     return memory;
+  }
+  /// The same in memory that has contents in phantom simulations.
+  template <class Element>
+  Element* copied_indices(const std::vector<Element>& values, const char* what) {
+    const auto bytes = static_cast<Size>(values.size() * sizeof(Element));
+    auto* const memory = world_.heap().allocate_local<Index>(bytes / Size{sizeof(Index)}, what);
+    world_.copy_in(memory, values.data(), bytes);
+    return reinterpret_cast<Element*>(memory);
   }
   template <class Element>
   std::vector<Element> result(const void* memory, Size count) {
@@ -121,15 +111,15 @@ class Trial final : public ExpertTrial {
     route_.tokens = tokens();
     if (input_.tokens_on_device) {
       route_.tokens = o_.max_tokens;
-      route_.tokens_on_device = copied(std::vector{static_cast<std::int32_t>(tokens())}, "tokens");
+      route_.tokens_on_device = copied_indices(std::vector{static_cast<std::int32_t>(tokens())}, "tokens");
     }
     std::vector<std::int32_t> ids = one_.ids(world_.pe());
     ids.resize(static_cast<std::size_t>(route_.tokens * o_.top_k));
     if (input_.long_ids) {
       route_.id_type = DType::kI64;
-      route_.ids = copied(std::vector<std::int64_t>(ids.begin(), ids.end()), "ids");
+      route_.ids = copied_indices(std::vector<std::int64_t>(ids.begin(), ids.end()), "ids");
     } else {
-      route_.ids = copied(ids, "ids");
+      route_.ids = copied_indices(ids, "ids");
     }
     if (input_.weights) {
       std::vector<float> weights;
@@ -139,41 +129,59 @@ class Trial final : public ExpertTrial {
       route_.weights = copied(weights, "weights");
     }
     route_.routing =
-        routing != nullptr ? routing : world_.heap().allocate_local<std::int32_t>(plan_.routing_bytes() / 4, "routing");
+        routing != nullptr ? routing : world_.heap().allocate_local<Index>(plan_.routing_bytes() / 4, "routing");
   }
 
   void make_rows() {
-    const int me = world_.pe();
+    make_calls();
+    if (!world_.phantom()) fill_rows();
+  }
+
+  void make_calls() {
+    SymmetricHeap& heap = world_.heap();
+    const bool is_given = o_.wire == ExpertWire::kGiven;
+    const Size x_bytes = tokens() * o_.hidden * (is_given ? 1 : Size{sizeof(T)});
+    dispatch_.tokens = tokens();
+    dispatch_.routing = route_.routing;
+    dispatch_.x = heap.allocate_local<std::byte>(x_bytes, "x");
+    if (is_given) dispatch_.x_scales = heap.allocate_local<float>(tokens() * groups(), "x scales");
+    dispatch_.out = heap.allocate_local<std::byte>(plan_.dispatched_rows() * row_bytes(), "rows");
+    if (is_fp8()) dispatch_.out_scales = heap.allocate_local<float>(out_scales(), "scales");
+    combine_.tokens = tokens();
+    combine_.routing = route_.routing;
+    combine_.y = heap.allocate_local<T>(plan_.rows() * o_.hidden, "y");
+    if (input_.add) combine_.add = heap.allocate_local<T>(tokens() * o_.hidden, "add");
+    combine_.out = heap.allocate_local<T>(tokens() * o_.hidden, "out");
+  }
+
+  template <class Element>
+  void fill(const void* memory, const std::vector<Element>& values) {
+    world_.copy_in(const_cast<void*>(memory), values.data(), static_cast<Size>(values.size() * sizeof(Element)));
+  }
+
+  void fill_rows() {
     std::vector<T> x;
     std::vector<T> add;
     for (Size token = 0; token < tokens(); ++token)
       for (Size i = 0; i < o_.hidden; ++i) {
-        x.push_back(convert<T>(one_.x(me, token, i)));
+        x.push_back(convert<T>(one_.x(world_.pe(), token, i)));
         add.push_back(convert<T>(one_.add(token, i)));
       }
     std::vector<T> y(static_cast<std::size_t>(plan_.rows() * o_.hidden));
     for (const auto& [number, row] : rows_)
       for (Size i = 0; i < o_.hidden; ++i)
         y[static_cast<std::size_t>(number * o_.hidden + i)] = convert<T>(one_.y(row.expert, row.pe, row.token, i));
-    dispatch_.tokens = tokens();
-    dispatch_.routing = route_.routing;
-    dispatch_.out = world_.heap().allocate_local<std::byte>(plan_.dispatched_rows() * row_bytes(), "rows");
-    if (is_fp8())
-      dispatch_.out_scales = world_.heap().allocate_local<float>(plan_.dispatched_rows() * groups(), "scales");
     if (o_.wire == ExpertWire::kGiven) {
       std::vector<fp8_e4m3> given(x.size());
       std::vector<float> scales(static_cast<std::size_t>(tokens() * groups()));
       quantise(x, given.data(), scales.data());
-      dispatch_.x = copied(given, "x");
-      dispatch_.x_scales = copied(scales, "x scales");
+      fill(dispatch_.x, given);
+      fill(dispatch_.x_scales, scales);
     } else {
-      dispatch_.x = copied(x, "x");
+      fill(dispatch_.x, x);
     }
-    combine_.tokens = tokens();
-    combine_.routing = route_.routing;
-    combine_.y = copied(y, "y");
-    if (input_.add) combine_.add = copied(add, "add");
-    combine_.out = world_.heap().allocate_local<T>(tokens() * o_.hidden, "out");
+    fill(combine_.y, y);
+    if (input_.add) fill(combine_.add, add);
   }
 
   /// Quantises rows as `dispatch` does.
@@ -219,7 +227,7 @@ class Trial final : public ExpertTrial {
 
   void check_rows(ExpertErrors& errors) {
     const auto got = result<std::byte>(dispatch_.out, plan_.dispatched_rows() * row_bytes());
-    const auto scales = result<float>(dispatch_.out_scales, is_fp8() ? plan_.dispatched_rows() * groups() : 0);
+    const auto scales = result<float>(dispatch_.out_scales, is_fp8() ? out_scales() : 0);
     std::vector<T> x(static_cast<std::size_t>(o_.hidden));
     std::vector<fp8_e4m3> fp8(x.size());
     std::vector<float> want_scales(static_cast<std::size_t>(groups()));
@@ -238,7 +246,7 @@ class Trial final : public ExpertTrial {
             std::equal(want + i * element, want + (i + 1) * element, got.data() + at * row_bytes() + i * element),
             describe);
       for (Size i = 0; is_fp8() && i < groups(); ++i)
-        errors.expect(want_scales[static_cast<std::size_t>(i)] == scales[static_cast<std::size_t>(at * groups() + i)],
+        errors.expect(want_scales[static_cast<std::size_t>(i)] == scales[static_cast<std::size_t>(scale_at(at, i))],
                       describe);
     }
   }
@@ -271,7 +279,7 @@ class Trial final : public ExpertTrial {
   ExpertPlan& plan_;
   ExpertOptions o_;
   ExpertInput input_;
-  Example one_;
+  ExpertExample one_;
   std::map<Size, Row> rows_;
   RouteCall route_;
   DispatchCall dispatch_;

@@ -37,19 +37,23 @@ struct ExpertErrors {
   }
 };
 
+/// A call, or one of its halves.
+enum class ExpertHalf { kBoth, kSend, kReceive };
+
 class ExpertTrial {
  public:
   virtual ~ExpertTrial() = default;
   /// The calls, which are checked by `errors` once the stream is synchronised.
   virtual void route(Stream& stream) = 0;
-  virtual void dispatch(Stream& stream) = 0;
-  virtual void combine(Stream& stream) = 0;
+  virtual void dispatch(Stream& stream, ExpertHalf half = ExpertHalf::kBoth) = 0;
+  virtual void combine(Stream& stream, ExpertHalf half = ExpertHalf::kBoth) = 0;
   /// The routing of this trial, for others with the same choices.
   virtual void* routing() const = 0;
   virtual ExpertErrors errors() = 0;
 };
 
 /// Makes the buffers of a trial with a plan. `routing`: that of another trial, which has the same input; null: its own.
+/// In a phantom simulation the trial has choices, but no rows and no expectation.
 std::unique_ptr<ExpertTrial> make_expert_trial(World& world, ExpertPlan& plan, const ExpertInput& input,
                                                void* routing = nullptr);
 

@@ -10,6 +10,19 @@ namespace {
 
 using Trials = std::vector<std::unique_ptr<ExpertTrial>>;
 
+/// Calls `enqueue` for each trial, or for the halves of each with as many batches in flight as there can be.
+template <class Enqueue>
+void in_flight(const Trials& trials, std::size_t batches, const Enqueue& enqueue) {
+  if (batches == 0) {
+    for (const auto& trial : trials) enqueue(*trial, ExpertHalf::kBoth);
+    return;
+  }
+  for (std::size_t sent = 0; sent < trials.size() + batches; ++sent) {
+    if (sent >= batches && sent - batches < trials.size()) enqueue(*trials[sent - batches], ExpertHalf::kReceive);
+    if (sent < trials.size()) enqueue(*trials[sent], ExpertHalf::kSend);
+  }
+}
+
 /// Enqueues a round. All dispatches come first: a PE that receives nothing is held back by none of them.
 Trials enqueue(World& world, ExpertPlan& plan, Stream& stream, const ExpertInput& input, int uses) {
   Trials trials;
@@ -18,8 +31,9 @@ Trials enqueue(World& world, ExpertPlan& plan, Stream& stream, const ExpertInput
     trials.push_back(make_expert_trial(world, plan, input, trials[0]->routing()));
   trials[0]->route(stream);
   if (uses == 0) return trials;
-  for (const auto& trial : trials) trial->dispatch(stream);
-  for (const auto& trial : trials) trial->combine(stream);
+  const auto batches = static_cast<std::size_t>(plan.options().batches);
+  in_flight(trials, batches, [&](ExpertTrial& trial, ExpertHalf half) { trial.dispatch(stream, half); });
+  in_flight(trials, batches, [&](ExpertTrial& trial, ExpertHalf half) { trial.combine(stream, half); });
   return trials;
 }
 

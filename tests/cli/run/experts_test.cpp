@@ -33,6 +33,24 @@ TEST(Experts, BenchSweepsTokensOfAModel) {
   EXPECT_EQ(json[3]["op"], "combine");
 }
 
+/// One fabric for 32 PEs. All rows to one PE take longer than the same rows to all.
+TEST(Experts, PhantomRunsKnowTheirRouting) {
+  const auto time_of = [](const char* routing) {
+    return run_json(
+               fmt::format("dispatch --machine h200x8 --pes 32 --phantom --tokens 1 --routing {}", routing))["time_us"]
+        .get<double>();
+  };
+  EXPECT_GT(time_of("one"), 1.2 * time_of("random"));
+}
+
+TEST(Experts, ExplainTheTransport) {
+  const auto outcome = tandem("run combine --pes 2 --tokens 2 --hidden 64 --experts 4 --top-k 2 --explain");
+  EXPECT_THAT(outcome.out, HasSubstr("packets")) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("at most 64 MiB"));
+  EXPECT_EQ(run_json("combine --pes 2 --tokens 2 --hidden 64 --experts 4 --top-k 2 --algo chunks")["algorithm"],
+            "chunks");
+}
+
 TEST(Experts, RefuseOptionsByName) {
   const auto error = [](const std::string& words) {
     const auto outcome = tandem(words);
@@ -50,7 +68,7 @@ TEST(Experts, RefuseOptionsByName) {
   EXPECT_THAT(error("run combine --rows 3"), HasSubstr("--rows: does not apply to combine"));
   EXPECT_THAT(error("run all_reduce --top-k 3"), HasSubstr("--top-k: does not apply to all_reduce"));
   EXPECT_THAT(error("run all_reduce_norm --routing one"), HasSubstr("--routing: does not apply to all_reduce_norm"));
-  EXPECT_THAT(error("run dispatch --phantom"), HasSubstr("a phantom simulation has no choices"));
+  EXPECT_THAT(error("run dispatch --algo ring"), HasSubstr("--algo: dispatch has no 'ring'; it has packets, chunks"));
   EXPECT_THAT(error("tune combine --out table.json"), HasSubstr("which has a rule instead of a table"));
 }
 

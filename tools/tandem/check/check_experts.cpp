@@ -23,25 +23,40 @@ class ExpertsProgram final : public CheckProgram {
 void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
   struct Variant {
     const char* name;
+    ExpertTransport transport;
     ExpertWire wire;
     ExpertLayout layout;
+    int batches;
     std::vector<kernels::ExpertRound> rounds;
+    Size max_tokens = 2;
+    int top_k = 2;
   };
   // Random choices alone would hide a slot that is written again too early: every PE would wait for every other one.
-  const std::vector<Variant> variants{{"",
-                                       ExpertWire::kType,
-                                       ExpertLayout::kSorted,
-                                       {{"random", 2, 0}, {"one", 2, 1}, {"none", 1, 0}, {"ragged", 2, 1}}},
-                                      {"reused", ExpertWire::kQuantised, ExpertLayout::kByExpert, {{"one", 2, 4}}}};
+  const std::vector<kernels::ExpertRound> rounds{{"random", 2, 0}, {"one", 2, 1}, {"none", 1, 0}, {"ragged", 2, 1}};
+  const std::vector<kernels::ExpertRound> reused{{"one", 2, 4}};
+  constexpr auto kPackets = ExpertTransport::kPackets;
+  constexpr auto kChunks = ExpertTransport::kChunks;
+  const std::vector<Variant> variants{
+      {"", kPackets, ExpertWire::kType, ExpertLayout::kSorted, 0, rounds},
+      {"reused", kPackets, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, reused},
+      {"tiles", kPackets, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 120, 0}, {"one", 113, 0}}, 120, 16},
+      {"halves", kPackets, ExpertWire::kType, ExpertLayout::kByExpert, 2, {{"one", 2, 6}}},
+      {"", kChunks, ExpertWire::kQuantised, ExpertLayout::kSorted, 0, rounds},
+      {"reused", kChunks, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 2, 4}}}};
   for (const Variant& variant : variants) {
     CheckCase one;
     one.op = "experts";
-    one.algorithm = "packets";
+    one.algorithm = name(variant.transport);
     one.variant = variant.name;
     one.machine = machine_for(pes);
     one.pes = pes;
     kernels::ExpertRuns runs;
-    runs.options = {.max_tokens = 2, .hidden = 20, .experts = 2 * pes, .top_k = 2, .wire = variant.wire, .blocks = 2};
+    runs.options = {.hidden = 20, .experts = 2 * pes, .wire = variant.wire};
+    runs.options.max_tokens = variant.max_tokens;
+    runs.options.top_k = variant.top_k;
+    runs.options.transport = variant.transport;
+    runs.options.batches = variant.batches;
+    runs.options.blocks = variant.transport == kPackets ? 2 : 1;
     runs.options.layout = variant.layout;
     if (variant.layout == ExpertLayout::kSorted) runs.options.align = 4;
     runs.rounds = variant.rounds;

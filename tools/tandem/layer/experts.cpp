@@ -47,14 +47,19 @@ class ExpertsCall final : public LayerCall {
     const auto tokens = static_cast<double>(pes_ * options_.max_tokens);
     return tokens * static_cast<double>(options_.hidden * size_of(options_.type)) * (2.0 * options_.top_k + 10);
   }
-  std::string algorithm() const override { return "packets"; }
+  std::string algorithm() const override { return name(plan_->options().transport); }
   std::vector<OptionChoice> choices() const override {
-    const bool is_given = options_.blocks > 0;
-    return {{"blocks", std::to_string(plan_->options().blocks), is_given ? OptionSource::kCaller : OptionSource::kRule,
-             is_given ? "" : "one for each piece of a row, at most four for each SM"}};
+    return {choice("algo", algorithm(), options_.transport != ExpertTransport::kRule,
+                   "packets as long as those of the most tokens take at most 64 MiB, else chunks"),
+            choice("blocks", std::to_string(plan_->options().blocks), options_.blocks > 0,
+                   "one for each piece of a row (packets) or token (chunks), at most four for each SM")};
   }
 
  private:
+  static OptionChoice choice(const char* option, std::string value, bool is_given, const char* rule) {
+    return {option, std::move(value), is_given ? OptionSource::kCaller : OptionSource::kRule, is_given ? "" : rule};
+  }
+
   ExpertOptions options_;
   kernels::ExpertInput input_;
   Timed timed_;
@@ -123,12 +128,17 @@ Result result_of(const char* op, const ExpertOptions& o, const std::string& rout
   return result;
 }
 
+ExpertTransport transport_of(const char* op, const std::string& algorithm) {
+  for (const ExpertTransport transport : {ExpertTransport::kPackets, ExpertTransport::kChunks})
+    if (algorithm == name(transport)) return transport;
+  throw InvalidArgument(fmt::format("--algo: {} has no '{}'; it has packets, chunks", op, algorithm));
+}
+
 LayerRun make_experts_run(const char* op, Timed timed, const Arguments& a) {
   refuse_all_but_layer_options(a);
   constexpr Size kTokens = 128;
-  if (a.algorithm && *a.algorithm != "packets")
-    throw InvalidArgument(fmt::format("--algo: {} has no '{}'; it has packets", op, *a.algorithm));
-  const ExpertOptions o = options_of(a);
+  ExpertOptions o = options_of(a);
+  if (a.algorithm) o.transport = transport_of(op, *a.algorithm);
   const kernels::ExpertInput input = input_of(a);
   LayerRun run;
   run.unit = "tokens";

@@ -101,22 +101,33 @@ class Arrays:
         """`count` words from byte `begin` on."""
         return self.memory.narrow(0, begin // 4, count)
 
-    def of_choices(self, begin: int) -> torch.Tensor:
-        """An array of the choices of all PEs: PEs x tokens x choices of a token."""
+    def of_choices(self, begin: int, stride: int) -> torch.Tensor:
+        """An array of the choices of all PEs, `stride` words each: PEs x tokens x choices of a token."""
         p = self.problem
-        words = self.at(begin, self.pes * self.sizes.choices).view(self.pes, -1)
-        return words[:, : p.max_tokens * p.top_k].view(self.pes, p.max_tokens, p.top_k)
+        shape = (self.pes, p.max_tokens, p.top_k)
+        return self.memory.as_strided(shape, (stride, p.top_k, 1), self.memory.storage_offset() + begin // 4)
+
+    def ids(self) -> torch.Tensor:
+        """The experts of all choices."""
+        return self.of_choices(self.sizes.ids_at, self.sizes.ids_stride)
+
+    def ids_here(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The experts of all choices, numbered from this rank's first one, and whether they are this rank's."""
+        here = self.problem.experts // self.pes
+        ids = self.ids() - _groups.rank_in(self.problem.group) * here
+        return ids, (ids >= 0) & (ids < here)
 
     def weights(self) -> torch.Tensor:
         """The weights of all choices."""
-        return self.of_choices(self.sizes.weights_at).view(torch.float32)
+        return self.of_choices(self.sizes.weights_at, self.sizes.choices).view(torch.float32)
 
     def rows(self) -> torch.Tensor:
         """The row of each choice, or the number of rows for a choice without a row here."""
-        places = self.of_choices(self.sizes.places_at)
+        places = self.of_choices(self.sizes.places_at, self.sizes.choices)
+        is_here = self.ids_here()[1]
         tokens = self.at(self.sizes.tokens_at, self.pes).view(-1, 1, 1)
         numbers = torch.arange(self.problem.max_tokens, device=places.device).view(1, -1, 1)
-        return torch.where((places >= 0) & (numbers < tokens), places, self.sizes.rows).to(torch.int64)
+        return torch.where(is_here & (places >= 0) & (numbers < tokens), places, self.sizes.rows).to(torch.int64)
 
     def by_row(self, values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Moves a value of each choice to its row. A row without a choice gets zero."""

@@ -261,7 +261,7 @@ class Block : public BlockOps<Block> {
   Fragment<A> ll_get(const P* from, Size count, Epoch epoch, Site site = Site::here()) {
     core_->require_tile(count, sizeof(T), "ll_get", site);
     wait_for_packets(from, packets_for<P>(count * Size{sizeof(T)}), epoch, site);
-    Fragment<T> raw(count, !core_->phantom(), core_->layout(sizeof(T)));
+    Fragment<T> raw(count, !core_->phantom() || std::is_same_v<T, Index>, core_->layout(sizeof(T)));
     if (raw.backed() && count > 0) unpack_packets(raw.data(), from, count * Size{sizeof(T)});
     return raw.template convert<A>();
   }

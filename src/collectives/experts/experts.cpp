@@ -1,0 +1,177 @@
+/// The choices of an expert plan's options, and its calls.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/log.h"
+#include "collectives/experts/check.h"
+#include "collectives/experts/plan.h"
+#include "collectives/experts/row_chunks.h"
+#include "collectives/experts/row_lines.h"
+#include "runtime/mismatch_detector.h"
+#include "tandem/error.h"
+
+namespace tandem {
+
+namespace kernels {
+
+namespace {
+
+/// Returns the options with the default of most_rows.
+ExpertOptions with_most_rows(ExpertOptions o, int pes) {
+  if (o.layout == ExpertLayout::kByExpert && o.most_rows == 0) o.most_rows = pes * o.max_tokens;
+  return o;
+}
+
+/// With the limits of `check`, 32 bits suffice for all numbers but those of by_expert's rows.
+Routing shape_of(const ExpertOptions& o, int pes) {
+  Routing r;
+  r.pes = pes;
+  r.experts_here = o.experts / pes;
+  r.top_k = o.top_k;
+  r.max_tokens = o.max_tokens;
+  r.rows = Size{pes} * o.max_tokens * o.top_k + Size{r.experts_here} * (o.align - 1);
+  if (o.layout != ExpertLayout::kByExpert) return r;
+  r.rows = r.experts_here * o.most_rows;
+  if (const Size most = std::numeric_limits<std::int32_t>::max() / r.experts_here; o.most_rows > most)
+    throw InvalidArgument(fmt::format("most_rows: {} given to {}, allowed are 0 to {}", o.most_rows, kExperts, most));
+  return r;
+}
+
+/// Chunks pay a fence and a signal, and packets an eighth more bytes and half of the memory's rate at the receiver.
+ExpertTransport transport_of(const ExpertOptions& o, const Routing& shape) {
+  constexpr Size kMostPackets = Size{64} << 20;  // of a plan; in the model chunks are faster from about there on
+  const Size type = size_of(o.type);
+  const Size bytes = RowLines::bytes(shape, o.hidden * (o.wire == ExpertWire::kType ? type : 1)) +
+                     RowLines::bytes(shape, o.hidden * type);
+  return bytes <= kMostPackets ? ExpertTransport::kPackets : ExpertTransport::kChunks;
+}
+
+/// A block for each piece of a row that travels as packets, or for each token of a chunk.
+int blocks_of(const ExpertOptions& o, const Machine& machine) {
+  const Size pieces =
+      o.transport == ExpertTransport::kPackets ? ceil_div(o.hidden * size_of(o.type), RowLines::kPieceBytes) : 1;
+  return static_cast<int>(
+      std::clamp<Size>(o.max_tokens * pieces, 1, Size{RowSlots::kBlocksPerSm} * machine.gpu.sm_count));
+}
+
+std::string describe(const ExpertOptions& o) {
+  return fmt::format("{} {} {}x{} to {} of {}, wire {}{}, {} align {} rows {}, {} in {} blocks, batches {}", kExperts,
+                     name(o.type), o.max_tokens, o.hidden, o.top_k, o.experts, name(o.wire),
+                     o.scales_by_group ? " by group" : "", name(o.layout), o.align, o.most_rows, name(o.transport),
+                     o.blocks, o.batches);
+}
+
+}  // namespace
+
+ExpertRouting arrays_of(const Routing& r) {
+  return {.tokens = r.tokens(),
+          .counts = r.counts(),
+          .starts = r.starts(),
+          .slots = r.slots(),
+          .choices = r.choices(),
+          .ids_stride = r.ids(1) - r.ids(0),
+          .ids = r.ids(0),
+          .places = r.places(0),
+          .weights = r.weights(0)};
+}
+
+}  // namespace kernels
+
+ExpertPlan::ExpertPlan(World& world, const ExpertOptions& options) : world_(world), options_(options) {}
+
+Size ExpertPlan::dispatched_rows() const {
+  return options_.layout == ExpertLayout::kInPlace ? world_.num_pes() * options_.max_tokens : rows();
+}
+
+Size ExpertPlan::scales_stride() const { return round_up(dispatched_rows(), 4); }
+
+std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options) {
+  using namespace kernels;
+  const Team team = world.team();
+  check(options, team.size);
+  check_blocks(options, world.machine());
+  if (!team.one_node())
+    throw Unsupported(fmt::format("{}: need stores to all PEs, which {} nodes do not have", kExperts, team.nodes()));
+  if (team.size > kMostPes)
+    throw Unsupported(fmt::format("{}: {} PEs, at most {} are possible", kExperts, team.size, kMostPes));
+  ExpertOptions complete = with_most_rows(options, team.size);
+  const Routing shape = shape_of(complete, team.size);
+  if (options.transport == ExpertTransport::kRule) complete.transport = transport_of(complete, shape);
+  if (options.blocks == 0) complete.blocks = blocks_of(complete, world.machine());
+  const std::string what = describe(complete);
+  log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
+  detail::NotedAllocations allocations = world.note_allocations();
+  std::unique_ptr<ExpertPlan> plan = make_expert_plan(world, complete, shape);
+  constexpr const char* kKinds[] = {"route", "dispatch", "combine"};
+  if (world.calls() != nullptr)
+    for (int kind = 0; kind < 3; ++kind)
+      plan->numbers_[kind] = world.calls()->add(fmt::format("{}, {}", kKinds[kind], what), team);
+  plan->memory_ = allocations.take();
+  return plan;
+}
+
+ExpertSizes expert_sizes(const ExpertOptions& options, int pes) {
+  kernels::check(options, pes);
+  const kernels::Routing shape = kernels::shape_of(kernels::with_most_rows(options, pes), pes);
+  const bool in_place = options.layout == ExpertLayout::kInPlace;
+  return {.routing_bytes = shape.bytes(),
+          .rows = shape.rows,
+          .dispatched_rows = in_place ? pes * options.max_tokens : shape.rows};
+}
+
+ExpertRouting expert_routing(const ExpertOptions& options, int pes, const void* memory) {
+  kernels::check(options, pes);
+  kernels::Routing routing = kernels::shape_of(kernels::with_most_rows(options, pes), pes);
+  routing.words = static_cast<std::int32_t*>(const_cast<void*>(memory));
+  return kernels::arrays_of(routing);
+}
+
+void ExpertPlan::check_batches(Kind kind, Part part) const {
+  const char* const call = kind == kDispatch ? "dispatch" : "combine";
+  const int in_flight = in_flight_[kind];
+  if (part == Part::kAll && in_flight > 0)
+    throw InvalidArgument(fmt::format("{}: given to {} with {} batches in flight, allowed with none", call,
+                                      kernels::kExperts, in_flight));
+  if (part == Part::kSend && in_flight == options_.batches)
+    throw InvalidArgument(fmt::format("{}_send: given to {} with {} batches in flight, allowed are {}", call,
+                                      kernels::kExperts, in_flight, options_.batches));
+  if (part == Part::kReceive && in_flight == 0)
+    throw InvalidArgument(fmt::format("{}_receive: given to {} with no batch in flight, allowed after a {}_send", call,
+                                      kernels::kExperts, call));
+}
+
+template <class Call, class... Parts>
+void ExpertPlan::note_and_enqueue(Kind kind, Stream& stream, const Call& call, Parts... part) {
+  kernels::check(*this, world_, call);
+  (check_batches(kind, part), ...);
+  if (MismatchDetector* const calls = world_.calls(); calls != nullptr)
+    calls->note(numbers_[kind], (static_cast<Size>(part) + ... + 0), [&] { enqueue(stream, call, part...); });
+  else
+    enqueue(stream, call, part...);
+  ((in_flight_[kind] += part == Part::kSend ? 1 : part == Part::kReceive ? -1 : 0), ...);
+}
+
+void ExpertPlan::route(Stream& stream, const RouteCall& call) { note_and_enqueue(kRoute, stream, call); }
+void ExpertPlan::dispatch(Stream& stream, const DispatchCall& call) {
+  note_and_enqueue(kDispatch, stream, call, Part::kAll);
+}
+void ExpertPlan::dispatch_send(Stream& stream, const DispatchCall& call) {
+  note_and_enqueue(kDispatch, stream, call, Part::kSend);
+}
+void ExpertPlan::dispatch_receive(Stream& stream, const DispatchCall& call) {
+  note_and_enqueue(kDispatch, stream, call, Part::kReceive);
+}
+void ExpertPlan::combine(Stream& stream, const CombineCall& call) {
+  note_and_enqueue(kCombine, stream, call, Part::kAll);
+}
+void ExpertPlan::combine_send(Stream& stream, const CombineCall& call) {
+  note_and_enqueue(kCombine, stream, call, Part::kSend);
+}
+void ExpertPlan::combine_receive(Stream& stream, const CombineCall& call) {
+  note_and_enqueue(kCombine, stream, call, Part::kReceive);
+}
+
+}  // namespace tandem

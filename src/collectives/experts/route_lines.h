@@ -1,0 +1,71 @@
+#pragma once
+/// The choices of all PEs on their way, as lines of packets: the arguments of the routing kernel and its places.
+
+#include "collectives/experts/routing.h"
+
+namespace tandem::kernels {
+
+/// Words that 512 threads take at once as lines.
+constexpr Size kRouteTile = 1792;
+constexpr Size kRouteLines = kRouteTile / kLineWords;
+
+struct RouteArgs {
+  const void* ids = nullptr;
+  const float* weights = nullptr;
+  const std::int32_t* tokens_on_device = nullptr;
+  Size tokens = 0;
+  int experts = 0;
+  bool long_ids = false;
+  Size most_rows = 0;  // of an expert, each of which has so many; 0: experts lie behind one another
+  Size align = 1;      // of an expert's first row
+  Routing routing;
+  Symm<LL128Line> first;  // [2][step to its PE][first_lines]: the begin of each PE's message, always whole
+  Symm<LL128Line> rest;   // [2][PE][tiles][kRouteLines]: the rest of messages
+  Symm<LL128Line> lines;  // [2][PE][tiles][kRouteLines]: weights
+  Signals met;            // [block]
+  Epochs epochs;
+  const std::int32_t* no_rows = nullptr;  // [kRouteTile]: -1, from the host
+  const std::int32_t* numbers = nullptr;  // [kRouteTile]: 0, 1, ..., from the host
+  std::int64_t* refused = nullptr;        // [block][2]: choice + 1 and its id, or -1 - expert and its rows
+
+  /// Words of a PE's message, and of its part that is always sent.
+  TANDEM_DEVICE Size words() const { return kHeaderWords + routing.choices(); }
+  TANDEM_DEVICE Size first_words() const { return min(words(), kRouteTile); }
+  TANDEM_DEVICE Size first_lines() const { return first_words() / kLineWords; }
+  TANDEM_DEVICE Size tiles() const { return ceil_div(words(), kRouteTile); }
+  /// PEs whose first parts are received at once.
+  TANDEM_DEVICE int pes_at_once() const { return static_cast<int>(kRouteTile / first_words()); }
+
+  TANDEM_DEVICE Symm<LL128Line> first_at(Epoch epoch, int step) const {
+    return first + (static_cast<Size>(epoch % 2) * routing.pes + step) * first_lines();
+  }
+  TANDEM_DEVICE Symm<LL128Line> rest_at(Epoch epoch, int pe, Size tile) const {
+    return rest + tile_at(epoch, pe, tile);
+  }
+  TANDEM_DEVICE Symm<LL128Line> weights_at(Epoch epoch, int pe, Size tile) const {
+    return lines + tile_at(epoch, pe, tile);
+  }
+
+ private:
+  TANDEM_DEVICE Size tile_at(Epoch epoch, int pe, Size tile) const {
+    return ((static_cast<Size>(epoch % 2) * routing.pes + pe) * tiles() + tile) * kRouteLines;
+  }
+};
+
+/// Calls f(tile's number, choices) for every `step`th tile of a PE's choices.
+template <class F>
+TANDEM_DEVICE void for_tiles(Size first, Size step, Size choices, const F& f) {
+  for (Size i = first; i * kRouteTile < choices; i += step)
+    f(i, Range{i * kRouteTile, min((i + 1) * kRouteTile, choices)});
+}
+
+/// Keeps the first note of this block until the host has read it.
+template <class Block>
+TANDEM_DEVICE void note(Block& block, const RouteArgs& a, std::int64_t what, std::int64_t value) {
+  std::int64_t* const noted = a.refused + 2 * block.index();
+  if (block.load_scalar(noted) != 0) return;
+  block.store_scalar(noted + 1, value);
+  block.store_scalar(noted, what);
+}
+
+}  // namespace tandem::kernels

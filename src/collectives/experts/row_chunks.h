@@ -1,0 +1,96 @@
+#pragma once
+/// Rows on their way between PEs as plain stores, with a signal behind each chunk of tokens: the link's whole rate, for
+/// many tokens. Every block takes a chunk in each round, so that rows leave while others are written to their places.
+
+#include "collectives/experts/row_slots.h"
+
+namespace tandem::kernels {
+
+struct RowChunks : RowSlots {
+  using Packet = void;
+  static constexpr Size kPieceBytes = 4096;  // what 128 threads hold
+  static constexpr Size kRounds = 4;         // of a call with the most tokens
+
+  Symm<std::byte> rows;  // [place][stride]
+  Symm<float> scales;    // [place][groups]
+  Signals arrived;       // [PE][chunk]
+  Size stride = 0;
+  Size groups = 0;  // scales of a row
+  Size tokens_of_chunk = 0;
+  Size chunks = 0;
+
+  template <class Setup>
+  static RowChunks of(Setup& setup, const Routing& routing, Size row_bytes, Size groups, int batches) {
+    RowChunks rows;
+    rows.prepare(setup, row_bytes, kPieceBytes, batches);
+    rows.stride = round_up(row_bytes, 16);
+    rows.groups = groups;
+    rows.tokens_of_chunk = ceil_div(routing.max_tokens, kRounds * setup.blocks());
+    rows.chunks = ceil_div(routing.max_tokens, rows.tokens_of_chunk);
+    rows.rows = setup.template symmetric<std::byte>(rows.places(routing) * rows.stride, "rows");
+    if (groups > 0) rows.scales = setup.template symmetric<float>(rows.places(routing) * groups, "scales");
+    rows.arrived = setup.signals(setup.pes() * rows.chunks, "arrived");
+    return rows;
+  }
+
+  template <class Block>
+  TANDEM_DEVICE Size rounds(const Block& block) const {
+    return ceil_div(chunks, Size{block.count()});
+  }
+  /// Calls f(token, bytes of its row) for the whole rows of this block's chunk of so many tokens.
+  template <class Block, class F>
+  TANDEM_DEVICE void for_own(Block& block, Size round, Size tokens, const F& f) const {
+    const Range own = chunk(block, round, tokens);
+    for (Size token = own.begin; token < own.end; ++token) f(token, Range{0, row_bytes});
+  }
+
+  template <class T, class Block, class Values>
+  TANDEM_DEVICE void put(Block& block, const Routing& r, Epoch epoch, int to, Size token, Range bytes,
+                         const Values& values) const {
+    std::byte* const row = rows.on(to) + place(r, epoch, block.pe(), to, token) * stride;
+    block.store(reinterpret_cast<T*>(row), elements<T>(bytes), values);
+  }
+  template <class Block, class Values>
+  TANDEM_DEVICE void put_scales(Block& block, const Routing& r, Epoch epoch, int to, Size token, Range,
+                                Range its_groups, const Values& values) const {
+    block.store(scales.on(to) + place(r, epoch, block.pe(), to, token) * groups, its_groups, values);
+  }
+  template <class A, class T, class Block>
+  TANDEM_DEVICE auto get(Block& block, const Routing& r, Epoch epoch, int from, Size token, Range bytes) const {
+    const std::byte* const row = rows.local() + place(r, epoch, from, block.pe(), token) * stride;
+    return block.template load<A>(reinterpret_cast<const T*>(row), elements<T>(bytes));
+  }
+  template <class Block>
+  TANDEM_DEVICE auto get_scales(Block& block, const Routing& r, Epoch epoch, int from, Size token, Range,
+                                Range its_groups) const {
+    const float* const row = scales.local() + place(r, epoch, from, block.pe(), token) * groups;
+    return block.template load<float>(row, its_groups);
+  }
+
+  /// Signals to a PE that this block's chunk is there, if it has any of so many tokens.
+  template <class Block>
+  TANDEM_DEVICE void notify(Block& block, Size round, Size tokens, Epoch epoch, int to) const {
+    if (!chunk(block, round, tokens).empty()) block.notify(word(block, round, block.pe()), epoch, to);
+  }
+  template <class Block>
+  TANDEM_DEVICE void await(Block& block, Size round, Size tokens, Epoch epoch, int from) const {
+    if (!chunk(block, round, tokens).empty()) block.wait(word(block, round, from), 1, epoch);
+  }
+
+ private:
+  template <class T>
+  TANDEM_DEVICE static Range elements(Range bytes) {
+    return {bytes.begin / Size{sizeof(T)}, bytes.end / Size{sizeof(T)}};
+  }
+  template <class Block>
+  TANDEM_DEVICE Range chunk(const Block& block, Size round, Size tokens) const {
+    const Size begin = (round * block.count() + block.index()) * tokens_of_chunk;
+    return {begin, max(begin, min(begin + tokens_of_chunk, tokens))};
+  }
+  template <class Block>
+  TANDEM_DEVICE Signals word(const Block& block, Size round, int from) const {
+    return arrived + (from * chunks + round * block.count() + block.index());
+  }
+};
+
+}  // namespace tandem::kernels
