@@ -246,11 +246,15 @@ TEST(GroupedGemm, PlacesCoverEveryTileOnce) {
           panels.push_back({0, 1, 0, static_cast<std::int16_t>(i), static_cast<std::int16_t>(run), 0});
       std::vector<int> seen(panels.size() * 5);
       const int units = order.units_of_panel() * static_cast<int>(panels.size());
-      for (int unit = 0; unit < units; ++unit) {
-        const PanelOrder::Place place = order.place(unit, panels, static_cast<int>(panels.size()));
-        for (int col = place.column; col < std::min(place.column + width, order.end_of(place.chunk)); ++col)
-          ++seen.at(static_cast<std::size_t>(place.panel * 5 + col));
-      }
+      for (int unit = 0; unit < units; ++unit)
+        for (int rank = 0; rank < width; ++rank) {
+          const PanelOrder::Place place = order.place(unit, rank, panels, static_cast<int>(panels.size()));
+          if (place.column < order.end_of(place.chunk))
+            ++seen.at(static_cast<std::size_t>(place.panel * 5 + place.column));
+          const PanelOrder::Place other = order.place(unit, 0, panels, static_cast<int>(panels.size()));
+          EXPECT_EQ(place.panel - other.panel, place.in_panel ? 0 : rank);
+          EXPECT_EQ(place.column - other.column, place.in_panel ? rank : 0);
+        }
       EXPECT_EQ(seen, std::vector<int>(seen.size(), 1)) << chunks << " chunks, width " << width;
     }
 }
