@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "cuda/device/gather_rows.h"
 #include "cuda/device/register.h"
 #include "cuda/driver/error.h"
 #include "gemm/contract/epilogue.h"
@@ -121,6 +122,8 @@ void register_gemms() {
     kernels.at(count).load = kernel->load;
     registered_kernels().push_back(&kernels.at(count++));
   }
+  kernels.at(count).load = load_gather_rows;
+  registered_kernels().push_back(&kernels.at(count++));
   for (const SkinnyKernel* kernel : skinny_kernels()) {
     kernels.at(count).load = kernel->load;
     registered_kernels().push_back(&kernels.at(count++));
