@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "cuda/device/gather_rows.h"
 #include "cuda/driver/error.h"
 #include "gemm/contract/groups.h"
 #include "gemm/hopper/host/gemm_kernel.h"
@@ -19,6 +20,7 @@ struct Call {
   const GemmPanel* panels;
   const std::int32_t* panel_count;
   const std::int32_t* a_rows;
+  void* gathered;
   Signal* tiles_of_chunk;
   Size m, n, k, rows_of_a;
   int groups, most_panels, column_chunks, activation;
@@ -33,8 +35,14 @@ Gemm gemm_of(const Call& call) {
   gemm.b = call.b;
   gemm.c = call.c;
   gemm.activation = static_cast<Activation>(call.activation);
-  gemm.groups = {call.groups,    call.panels, call.panel_count,  call.most_panels, call.a_rows,
-                 call.rows_of_a, 0,           call.column_chunks};
+  gemm.groups.count = call.groups;
+  gemm.groups.panels = call.panels;
+  gemm.groups.panel_count = call.panel_count;
+  gemm.groups.most_panels = call.most_panels;
+  gemm.groups.a_rows = call.a_rows;
+  gemm.groups.rows_of_a = call.rows_of_a;
+  gemm.groups.gathered = call.gathered;
+  gemm.groups.column_chunks = call.column_chunks;
   if (call.tiles_of_chunk != nullptr) gemm.notify = {Signals(call.tiles_of_chunk, 0, 0), true};
   return gemm;
 }
@@ -57,7 +65,9 @@ extern "C" __attribute__((visibility("default"))) int tandem_bench_grouped_gemm(
     cuda::check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
     kernel.load();
     const cuda::Context context{};
-    kernel.launch({&gemm, &context, sms, early != 0, static_cast<cudaStream_t>(stream), {}});
+    auto* const native = static_cast<cudaStream_t>(stream);
+    const Gemm computed = call->a_rows != nullptr ? cuda::gather_rows(gemm, sms, native) : gemm;
+    kernel.launch({&computed, &context, sms, early != 0, native, {}});
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "grouped_gemm: %s\n", error.what());

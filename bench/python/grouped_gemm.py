@@ -4,7 +4,7 @@
     python3 bench/python/grouped_gemm.py --library build/gpu/lib/libgrouped_gemm.so --check
 
 Experts are those of one of two GPUs, with the rows of all tokens of one GPU's size: tokens * top rows on average for
-experts / 2 experts. `rows` reads rows of A by an index; the others have sorted rows. A ratio is the median over rounds
+experts / 2 experts. `rows` gathers rows of A by an index first; the others have sorted rows. A ratio is the median over rounds
 of the time over grouped_mm's in the same round. --check compares integers, so every element must be exact.
 """
 
@@ -32,7 +32,7 @@ MODELS = {
 
 class Call(ctypes.Structure):
     _fields_ = [
-        *[(name, ctypes.c_void_p) for name in ("a", "b", "c", "panels", "panel_count", "a_rows", "tiles_of_chunk")],
+        *[(name, ctypes.c_void_p) for name in ("a", "b", "c", "panels", "panel_count", "a_rows", "gathered", "tiles_of_chunk")],
         *[(name, ctypes.c_int64) for name in ("m", "n", "k", "rows_of_a")],
         *[(name, ctypes.c_int) for name in ("groups", "most_panels", "column_chunks", "activation")],
     ]
@@ -67,12 +67,16 @@ def table_of(counts: list[int], together: int) -> Table:
 class Library:
     def __init__(self, path: str) -> None:
         self.function = ctypes.CDLL(path).tandem_bench_grouped_gemm
+        self.gathered: torch.Tensor | None = None
 
     def call(self, table: Table, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, index: torch.Tensor | None = None,
              chunks: int = 1, tiles: torch.Tensor | None = None) -> None:  # fmt: skip
+        if index is not None and (self.gathered is None or self.gathered.numel() < c.shape[0] * a.shape[1]):
+            self.gathered = torch.empty(c.shape[0] * a.shape[1], device="cuda", dtype=a.dtype)
         call = Call(
             a.data_ptr(), b.data_ptr(), c.data_ptr(), table.panels.data_ptr(), table.count.data_ptr(),
-            index.data_ptr() if index is not None else None, tiles.data_ptr() if tiles is not None else None,
+            index.data_ptr() if index is not None else None,
+            self.gathered.data_ptr() if index is not None else None, tiles.data_ptr() if tiles is not None else None,
             c.shape[0], b.shape[1], b.shape[2], a.shape[0], b.shape[0], table.panels.numel() // 4, chunks, 0,
         )  # fmt: skip
         if self.function(ctypes.byref(call), 1, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)) != 0:
@@ -246,7 +250,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare integers, without times")
     parser.add_argument("--models", default=",".join(MODELS), help="names, separated by commas")
     parser.add_argument("--rounds", type=int, default=9, help="replays of each graph")
-    parser.add_argument("--together", type=int, default=8, help="panels that are computed column by column")
+    parser.add_argument("--together", type=int, default=16, help="panels that are computed column by column")
     parser.add_argument("--out", help="file for the rows, in JSON")
     parser.add_argument("--forms", nargs="+", choices=("sorted", "rows"), default=["sorted", "rows"], help="of A")
     options = parser.parse_args()

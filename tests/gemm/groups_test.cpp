@@ -13,6 +13,7 @@
 #include "support/host_pes.h"
 #include "tandem/advanced/gemm_order.h"
 #include "tandem/error.h"
+#include "tandem/layer/experts.h"
 #include "tandem/layer/group_panels.h"
 #include "tandem/machine.h"
 #include "tandem/simulation.h"
@@ -227,6 +228,104 @@ TEST(GroupedGemm, RowsByIndex) {
 
 TEST(GroupedGemm, RowsThatArriveGroupByGroup) { expect_right({.gated = true, .column_chunks = 2}); }
 
+/// The first product of a layer's experts on two PEs: sorted rows, and rows by the routing's index.
+class ExpertLayer {
+ public:
+  ExpertLayer(World& world, ExpertLayout layout)
+      : world_(world),
+        in_place_(layout == ExpertLayout::kInPlace),
+        plan_(make_experts(world, {.max_tokens = kTokens,
+                                   .hidden = kHidden,
+                                   .experts = kExperts,
+                                   .top_k = kTopK,
+                                   .layout = layout,
+                                   .align = kTileM})),
+        panels_(make_group_panels(world, {.groups = kHere, .tile_m = kTileM, .most_panels = 2 * kTokens + kHere})) {}
+
+  std::string problem() {
+    const int me = world_.pe();
+    std::vector<std::int32_t> ids;
+    std::vector<bf16> x, b;
+    for (Size token = 0; token < kTokens; ++token) {
+      for (int k = 0; k < kTopK; ++k) ids.push_back(expert_of(me, token, k));
+      for (Size i = 0; i < kHidden; ++i) x.push_back(convert<bf16>(element(me, token, i)));
+    }
+    for (int e = 0; e < kHere; ++e)
+      for (Size col = 0; col < kColumns; ++col)
+        for (Size i = 0; i < kHidden; ++i) b.push_back(convert<bf16>(element(me * kHere + e, col, i)));
+    auto* const routing = world_.heap().allocate_local<std::int64_t>(ceil_div(plan_->routing_bytes(), 8), "routing");
+    const std::vector<bf16> none(static_cast<std::size_t>(plan_->dispatched_rows() * kHidden));
+    bf16* const rows = on_device(world_, none, "rows");
+    const ExpertRouting made = plan_->routing(routing);
+    Gemm gemm;
+    gemm.m = plan_->rows();
+    gemm.n = kColumns;
+    gemm.k = kHidden;
+    gemm.tile_m = kTileM;
+    gemm.tile_n = kTileN;
+    gemm.a = rows;
+    gemm.b = on_device(world_, b, "b");
+    bf16* const c = world_.heap().allocate_local<bf16>(gemm.m * gemm.n, "c");
+    gemm.c = c;
+    gemm.groups = panels_->groups();
+    if (in_place_) gemm.groups.a_rows = made.slots, gemm.groups.rows_of_a = plan_->dispatched_rows();
+    Stream stream = world_.make_stream("main");
+    plan_->route(stream, {.tokens = kTokens, .ids = on_device(world_, ids, "ids"), .routing = routing});
+    plan_->dispatch(stream, {.tokens = kTokens, .x = on_device(world_, x, "x"), .routing = routing, .out = rows});
+    panels_->make(stream, made.counts, made.starts);
+    stream.gemm(gemm, world_.team());
+    stream.synchronize();
+    return check(made, c, gemm.m);
+  }
+
+ private:
+  static constexpr Size kTokens = 13, kHidden = 24, kColumns = 40;
+  static constexpr int kExperts = 6, kHere = kExperts / 2, kTopK = 2;
+
+  static std::int32_t expert_of(int pe, Size token, int k) {
+    return static_cast<std::int32_t>((token * token + pe + k * 2) % kExperts);
+  }
+
+  std::string check(const ExpertRouting& made, const bf16* c, Size rows) {
+    std::vector<std::int32_t> counts(kHere), starts(kHere), slots(static_cast<std::size_t>(rows));
+    world_.copy_out(counts.data(), made.counts, kHere * 4);
+    world_.copy_out(starts.data(), made.starts, kHere * 4);
+    world_.copy_out(slots.data(), made.slots, rows * 4);
+    std::vector<bf16> got(static_cast<std::size_t>(rows * kColumns));
+    world_.copy_out(got.data(), c, rows * kColumns * 2);
+    for (int e = 0; e < kHere; ++e)
+      for (Size row = starts[static_cast<std::size_t>(e)];
+           row < starts[static_cast<std::size_t>(e)] + counts[static_cast<std::size_t>(e)]; ++row)
+        for (Size col = 0; col < kColumns; ++col) {
+          const Size slot = slots[static_cast<std::size_t>(row)];
+          float want = 0;
+          for (Size i = 0; i < kHidden; ++i)
+            want +=
+                element(static_cast<int>(slot / kTokens), slot % kTokens, i) * element(world_.pe() * kHere + e, col, i);
+          const auto found = convert<float>(got[static_cast<std::size_t>(row * kColumns + col)]);
+          if (found != convert<float>(convert<bf16>(want)))
+            return fmt::format("PE {} expert {} row {} column {}: {} instead of {}", world_.pe(), e, row, col, found,
+                               want);
+        }
+    return "";
+  }
+
+  World& world_;
+  const bool in_place_;
+  std::unique_ptr<ExpertPlan> plan_;
+  std::unique_ptr<GroupPanels> panels_;
+};
+
+TEST(GroupedGemm, ExpertsOfALayer) {
+  for (const ExpertLayout layout : {ExpertLayout::kSorted, ExpertLayout::kInPlace}) {
+    const auto program = [layout](World& world) {
+      EXPECT_EQ(ExpertLayer(world, layout).problem(), "") << name(layout);
+    };
+    Simulation(load_machine("h200x8"), 2, {}).run(program);
+    test::HostPes(2).run(program);
+  }
+}
+
 /// More than a tile of groups, whose panels are counted in several steps.
 TEST(GroupedGemm, ManyGroups) {
   std::vector<std::int32_t> counts(1100);
@@ -246,11 +345,15 @@ TEST(GroupedGemm, PlacesCoverEveryTileOnce) {
           panels.push_back({0, 1, 0, static_cast<std::int16_t>(i), static_cast<std::int16_t>(run), 0});
       std::vector<int> seen(panels.size() * 5);
       const int units = order.units_of_panel() * static_cast<int>(panels.size());
-      for (int unit = 0; unit < units; ++unit) {
-        const PanelOrder::Place place = order.place(unit, panels, static_cast<int>(panels.size()));
-        for (int col = place.column; col < std::min(place.column + width, order.end_of(place.chunk)); ++col)
-          ++seen.at(static_cast<std::size_t>(place.panel * 5 + col));
-      }
+      for (int unit = 0; unit < units; ++unit)
+        for (int rank = 0; rank < width; ++rank) {
+          const PanelOrder::Place place = order.place(unit, rank, panels, static_cast<int>(panels.size()));
+          if (place.column < order.end_of(place.chunk))
+            ++seen.at(static_cast<std::size_t>(place.panel * 5 + place.column));
+          const PanelOrder::Place other = order.place(unit, 0, panels, static_cast<int>(panels.size()));
+          EXPECT_EQ(place.panel - other.panel, place.in_panel ? 0 : rank);
+          EXPECT_EQ(place.column - other.column, place.in_panel ? rank : 0);
+        }
       EXPECT_EQ(seen, std::vector<int>(seen.size(), 1)) << chunks << " chunks, width " << width;
     }
 }

@@ -2,9 +2,9 @@
 /// Many matrix products in one GEMM with hooks: the experts of a layer. They share n, k and the types. Each has a B of
 /// its own, and rows of A that only the device knows.
 ///
-/// A table in device memory holds panels: up to tile_m rows of one group. GroupPanels (tandem/layer/group_panels.h) makes
-/// it from the groups' numbers of rows. A panel owns tile_m rows of C, as far as C has them. Those behind its own rows
-/// are undefined after the GEMM.
+/// A table in device memory holds panels: up to tile_m rows of one group. GroupPanels (tandem/layer/group_panels.h)
+/// makes it from the groups' numbers of rows. A panel owns tile_m rows of C, as far as C has them. The rows behind its
+/// own ones are undefined after the GEMM.
 
 #include <cstdint>
 
@@ -32,17 +32,19 @@ struct GemmGroups {
   int most_panels = 0;                        ///< the most panels of the table
   const std::int32_t* a_rows = nullptr;       ///< [m]: the row of A for each row of C, or -1: zeros; null: the same
   Size rows_of_a = 0;                         ///< rows of A if `a_rows` is set
+  void* gathered = nullptr;                   ///< workspace of GPUs for `a_rows`: m x k elements of the type of A
   int words = 0;                              ///< words of the gate for which each panel waits
   /// Chunks of columns, each of ceil(tiles / column_chunks) tiles; the last one may have fewer. All panels of a chunk
   /// are computed before the next chunk. The notification has a word for each, which grows by one for each tile.
   int column_chunks = 1;
 };
 
-/// The order of the tiles of a grouped GEMM. A unit is `width` neighbouring tiles of one panel.
+/// The order of the tiles of a grouped GEMM. Within a chunk of columns, panels that are computed together follow each
+/// other, column by column. A unit of work is one tile, or two neighbouring tiles for the two blocks of a cluster.
 struct PanelOrder {
   int columns = 0;        ///< tiles in a row
   int chunk_columns = 0;  ///< tiles of a chunk of columns
-  int width = 1;          ///< tiles of a unit
+  int width = 1;          ///< tiles of a unit: 1 or 2
 
   /// The order for n columns in tiles of `tile_n`.
   TANDEM_DEVICE static PanelOrder of(const GemmGroups& groups, Size n, int tile_n, int width) {
@@ -50,7 +52,7 @@ struct PanelOrder {
     return {columns, static_cast<int>(ceil_div(max(columns, 1), groups.column_chunks)), width};
   }
 
-  /// Returns the number of units of each panel in chunk `chunk`.
+  /// Returns the number of units of each panel in chunk `chunk`. All panels have the same.
   TANDEM_DEVICE int units_of(int chunk) const {
     const int left = columns - chunk * chunk_columns;
     return ((left < chunk_columns ? left : chunk_columns) + width - 1) / width;
@@ -59,16 +61,22 @@ struct PanelOrder {
   TANDEM_DEVICE int chunks() const { return (columns + chunk_columns - 1) / chunk_columns; }
   /// Returns the number of units of each panel.
   TANDEM_DEVICE int units_of_panel() const { return (chunks() - 1) * units_of(0) + units_of(chunks() - 1); }
+  /// Returns the end of the columns of a chunk, in tiles.
+  TANDEM_DEVICE int end_of(int chunk) const {
+    const int end = (chunk + 1) * chunk_columns;
+    return end < columns ? end : columns;
+  }
 
-  /// The place of a unit.
+  /// A tile of a unit.
   struct Place {
-    int panel = 0;   ///< number in the table
-    int chunk = 0;   ///< of columns
-    int column = 0;  ///< first tile; its chunk may end within the unit
+    int panel = 0;          ///< number in the table
+    int chunk = 0;          ///< of columns
+    int column = 0;         ///< in tiles; at the end of its chunk or behind it the tile is empty
+    bool in_panel = false;  ///< whether the two tiles of the unit are neighbours in one panel, or else in one column
   };
-  /// Returns the place of unit `unit` of a table with `count` panels; panels[i] is the i-th one.
+  /// Returns tile `rank` of unit `unit` of a table with `count` panels; panels[i] is the i-th one.
   template <class Panels>
-  TANDEM_DEVICE Place place(int unit, const Panels& panels, int count) const {
+  TANDEM_DEVICE Place place(int unit, int rank, const Panels& panels, int count) const {
     const int of_chunk = count * units_of(0);
     const int chunk = unit / of_chunk;
     unit -= chunk * of_chunk;
@@ -77,13 +85,15 @@ struct PanelOrder {
     const GemmPanel panel = panels[some];
     const int first = some - panel.place;
     unit -= first * units;
-    const int column = unit / panel.together;
-    return {first + unit - column * panel.together, chunk, chunk * chunk_columns + column * width};
-  }
-  /// Returns the end of the columns of a chunk, in tiles.
-  TANDEM_DEVICE int end_of(int chunk) const {
-    const int end = (chunk + 1) * chunk_columns;
-    return end < columns ? end : columns;
+    const int step = unit / panel.together;
+    unit -= step * panel.together;
+    const int column = chunk * chunk_columns + step * width;
+    if (width == 1) return {first + unit, chunk, column, true};
+    // Two columns have `together` units: pairs of panels in each of them, and at last both columns of the odd panel.
+    const int pairs = panel.together / 2;
+    if (unit == 2 * pairs) return {first + unit, chunk, column + rank, true};
+    const bool second = unit >= pairs;
+    return {first + (unit - (second ? pairs : 0)) * 2 + rank, chunk, column + (second ? 1 : 0), false};
   }
 };
 

@@ -22,7 +22,7 @@ struct GroupPanelOptions {
   int groups = 0;       ///< matrices B, 1 to 32,767
   int tile_m = 128;     ///< rows of a panel, as Gemm::tile_m
   int most_panels = 0;  ///< room in the table; ceil(most rows / tile_m) + groups - 1 panels always fit
-  int together = 8;     ///< panels of a group that are computed together, column by column
+  int together = 16;    ///< panels of a group that are computed together, column by column
   Size most_rows = 0;   ///< rows of each group in C, a multiple of tile_m; 0: `make` gets the groups' first rows
   int words = 0;        ///< words of the gate: group g waits for [g * words, (g + 1) * words)
 };
@@ -35,15 +35,15 @@ class GroupPanels {
   /// Enqueues a kernel that makes the table from the rows of each group, which the device reads. `starts` has the
   /// groups' first rows, multiples of tile_m, and is null with most_rows. CUDA graphs can capture it.
   ///
-  /// The stream's next `synchronize` throws InvalidArgument if the table has no room for all panels, with the first
-  /// group that lacks some and the number of panels. The table then has fewer panels, and nothing is written behind it.
-  /// It does so for a group with more than most_rows rows, too, which loses the last ones.
+  /// If the table has no room for all panels, the stream's next `synchronize` throws InvalidArgument. It names the first
+  /// group that lacks some, and the number of panels. The table then has fewer panels, and nothing is written behind it.
+  /// It throws for a group with more than most_rows rows, too, which loses the last ones.
   virtual void make(Stream& stream, const std::int32_t* counts, const std::int32_t* starts = nullptr) = 0;
   /// Returns the groups for a GEMM, with the table and its gate's words.
   virtual GemmGroups groups() const = 0;
 };
 
-/// Makes a table. Throws InvalidArgument with the name of the option, the value given and the values allowed, and
+/// Makes a table. Throws InvalidArgument with the name of the option, the value given and the values allowed. Throws
 /// Unsupported in a phantom simulation, in which numbers of rows have no values.
 std::unique_ptr<GroupPanels> make_group_panels(World& world, const GroupPanelOptions& options);
 

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "cuda/device/gather_rows.h"
 #include "cuda/device/register.h"
 #include "cuda/driver/error.h"
 #include "gemm/contract/epilogue.h"
@@ -43,6 +44,11 @@ void require_hopper() {
 }
 
 void check_grouped(const Gemm& gemm) {
+  require_aligned(gemm.groups.gathered, "groups.gathered");
+  if (gemm.groups.a_rows != nullptr && gemm.groups.gathered == nullptr)
+    throw InvalidArgument("gemm: groups.gathered is null, allowed: an address where a_rows is set");
+  if (gemm.groups.a_rows != nullptr && gemm.gate.words != nullptr)
+    throw Unsupported("gemm: groups.a_rows and a gate are set, GPUs gather all rows before the GEMM");
   require_aligned(gemm.groups.panels, "groups.panels");
   require(gemm.groups.column_chunks <= kMostTableChunks, "groups.column_chunks", gemm.groups.column_chunks,
           fmt::format("up to {} on GPUs", kMostTableChunks));
@@ -116,6 +122,8 @@ void register_gemms() {
     kernels.at(count).load = kernel->load;
     registered_kernels().push_back(&kernels.at(count++));
   }
+  kernels.at(count).load = load_gather_rows;
+  registered_kernels().push_back(&kernels.at(count++));
   for (const SkinnyKernel* kernel : skinny_kernels()) {
     kernels.at(count).load = kernel->load;
     registered_kernels().push_back(&kernels.at(count++));

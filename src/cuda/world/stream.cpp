@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cuda/device/gather_rows.h"
 #include "cuda/device/gemm.h"
 #include "cuda/device/self_test.h"
 #include "cuda/device/signal_kernels.h"
@@ -57,7 +58,9 @@ void CudaStream::gemm(const Gemm& gemm, const Context& context) {
   check_gemm(gemm, sms);
   const auto start = decode != nullptr ? decode->launch : find_gemm_kernel(gemm).launch;
   if (gemm.m == 0 || gemm.n == 0) return;
-  GemmLaunch launch{&gemm, &context, gemm.sms > 0 ? gemm.sms : sms, use_.early_launch, stream_, {}};
+  const bool gathers = gemm.groups.count > 0 && gemm.groups.a_rows != nullptr;
+  const Gemm computed = gathers ? gather_rows(gemm, sms, stream_) : gemm;
+  GemmLaunch launch{&computed, &context, gemm.sms > 0 ? gemm.sms : sms, use_.early_launch, stream_, {}};
   if (profiler != nullptr) launch.record = profiler->note_kernel(named(), gemm_name(gemm), context.team, launch.sms);
   start(launch);
 }

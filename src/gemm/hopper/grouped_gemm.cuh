@@ -9,30 +9,23 @@
 
 namespace tandem::cuda {
 
-/// Element is the type of A, B and C, 16 bits. Gathers: rows of A have an index.
-///
-/// The blocks of a cluster share a panel's rows of A instead of a column of B, since many groups have few panels.
-template <class Element, int TileM, int TileN, int TileK, bool Gathers>
+/// Element is the type of A, B and C, 16 bits.
+template <class Element, int TileM, int TileN>
 class GroupedGemm {
   static constexpr int kCluster = 2;
-  using Tile = cute::Shape<cute::Int<TileM>, cute::Int<TileN>, cute::Int<TileK>>;
-  using Cluster = cute::Shape<cute::_1, cute::Int<kCluster>, cute::_1>;
+  static constexpr int kDepth = 64;  // a row of a box takes 128 bytes
+  using Tile = cute::Shape<cute::Int<TileM>, cute::Int<TileN>, cute::Int<kDepth>>;
+  using Cluster = cute::Shape<cute::Int<kCluster>, cute::_1, cute::_1>;
   using Store = TileStore<Element, TileM, TileN, false, false, true>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
   using Plain = PlainMainloop<Element, BLayout::kNxK, Tile, Cluster, kReserved>;
-  using Mainloop = GroupedMainloop<typename Plain::Type, Gathers>;
+  using Mainloop = GroupedMainloop<typename Plain::Type>;
   using Kernel = HookedKernel<Mainloop, Store>;
+  static_assert(sizeof(Element) == 2);
 
  public:
   static constexpr GemmKernel description(DType type) {
-    return {type,
-            type,
-            TileM,
-            TileN,
-            BLayout::kNxK,
-            launch,
-            load_gemm_kernel<Kernel>,
-            Gathers ? GemmRows::kIndexed : GemmRows::kOfPanels};
+    return {type, type, TileM, TileN, BLayout::kNxK, launch, load_gemm_kernel<Kernel>, true};
   }
 
  private:
@@ -54,13 +47,10 @@ class GroupedGemm {
     typename Mainloop::Params params{};
     params.gate.gate = gemm.gate;
     params.gate.context = context;
-    const Size rows = Gathers ? gemm.groups.rows_of_a : gemm.m;
-    params.gathered = Plain::params(gemm, gemm.a, rows, 1);
-    params.gathered.tma_load_b = Plain::params(gemm, gemm.a, rows, gemm.groups.count).tma_load_b;
+    params.a = tensor_map(gemm.a, gemm.type, gemm.m, gemm.k, Mainloop::kBoxRowsOfA, kDepth);
+    params.b = tensor_map(gemm.b, gemm.type, gemm.groups.count * gemm.n, gemm.k, Mainloop::kBoxRowsOfB, kDepth);
+    params.n = static_cast<int>(gemm.n);
     params.words = gemm.groups.words;
-    params.a_rows = gemm.groups.a_rows;
-    params.m = static_cast<int>(gemm.m);
-    if constexpr (Gathers) params.row = tensor_map(gemm.a, gemm.type, rows, gemm.k, 1, TileK);
     return params;
   }
 };

@@ -1,14 +1,13 @@
 #pragma once
-/// The loads of a grouped GEMM: each panel has its own B. The two blocks of a cluster compute neighbouring columns of
-/// one panel, and each loads half of its rows of A for both.
+/// The loads of a grouped GEMM: each panel has its own B. The two blocks of a cluster compute two panels in one column
+/// of tiles, or one panel in two columns. Each block loads half of the operand that they share, for both.
 
 #include "gemm/hopper/gated_mainloop.cuh"
 #include "gemm/hopper/panel_walk.cuh"
 
 namespace tandem::cuda {
 
-/// Gathers: rows of A have an index, and each is a box of its own.
-template <class Base, bool Gathers>
+template <class Base>
 class GroupedMainloop : public GatedMainloop<Base> {
   using Gated = GatedMainloop<Base>;
 
@@ -17,44 +16,71 @@ class GroupedMainloop : public GatedMainloop<Base> {
   using PipelineState = typename Gated::PipelineState;
   using TensorStorage = typename Gated::TensorStorage;
   using TileShape = typename Base::TileShape;
+  static constexpr int kBoxRowsOfA = cute::size<0>(TileShape{}) / 2;
+  static constexpr int kBoxRowsOfB = cute::size<1>(TileShape{}) / 2;
+  static constexpr int kDepth = cute::size<2>(TileShape{});
 
   struct Params : Gated::Params {
-    int words = 0;                         ///< of the gate, for which each panel waits
-    const std::int32_t* a_rows = nullptr;  ///< [m]
-    int m = 0;
-    CUtensorMap row;  ///< A in boxes of one row
+    CUtensorMap a;  ///< in boxes of half of a tile's rows
+    CUtensorMap b;  ///< all groups' rows, likewise
+    int n = 0;
+    int words = 0;  ///< of the gate, for which each panel waits
   };
 
   __device__ static void prefetch_tma_descriptors(const Params& params) {
-    Gated::prefetch_tma_descriptors(params);
-    if constexpr (Gathers) prefetch_tensor_map(&params.row);
+    prefetch_tensor_map(&params.a);
+    prefetch_tensor_map(&params.b);
   }
 
-  /// The producer warp's share of one tile in column `column`.
-  template <class TensorA, class TensorB>
+  /// The loads need no tensors of CUTLASS.
+  template <class ProblemShape>
+  __device__ int load_init(const ProblemShape&, const Params&) const {
+    return 0;
+  }
+
+  /// The producer warp's share of one tile in column `column`. A column's last rows of B may be those of the next
+  /// group. Their results lie behind C's columns and are not stored.
   __device__ void load(const Params& params, const PanelTile& tile, int column, Steps steps, MainloopPipeline pipeline,
-                       PipelineState state, const cute::tuple<TensorA, TensorB>& inputs, int lane,
-                       std::uint32_t block_rank, TensorStorage& storage, const GemmProfiler& profiler) {
+                       PipelineState state, int, int lane, std::uint32_t block_rank, TensorStorage& storage,
+                       const GemmProfiler& profiler) {
     pass_gates(params, tile, lane, profiler);
-    if constexpr (Gathers) {
-      load_rows(params, tile, column, steps, pipeline, state, cute::get<1>(inputs), lane, static_cast<int>(block_rank),
-                storage);
-    } else {
-      // Base::load takes one coordinate for the groups of A and B, and A has one group.
-      const auto rows = cute::domain_offset(cute::make_coord(tile.row, 0, 0, 0, -tile.group), cute::get<0>(inputs));
-      const auto depth = cute::shape<3>(rows);
-      Base::load(params.gathered, pipeline, state, cute::make_tuple(rows, cute::get<1>(inputs)),
-                 cute::make_coord(0, column, cute::_, tile.group),
-                 cute::make_coord_iterator(cute::idx2crd(steps.first, depth), depth), steps.count, lane, block_rank,
-                 storage);
+    if (lane != 0) return;
+    const int half = static_cast<int>(block_rank);
+    const int row_of_b = tile.group * params.n + column * 2 * kBoxRowsOfB;
+    for (int i = steps.first; i < steps.first + steps.count; ++i, ++state) {
+      pipeline.producer_acquire(state);
+      const void* const barrier = pipeline.producer_get_barrier(state);
+      const Boxes a = boxes(params.a, storage.smem_A.data(), tile.row, kBoxRowsOfA, state.index());
+      const Boxes b = boxes(params.b, storage.smem_B.data(), row_of_b, kBoxRowsOfB, state.index());
+      if (tile.in_panel)
+        load_step(a, b, half, i * kDepth, barrier);
+      else
+        load_step(b, a, half, i * kDepth, barrier);
     }
   }
 
  private:
-  static constexpr int kBlocks = 2;  // of a cluster
-  static constexpr int kDepth = cute::size<2>(TileShape{});
-  static constexpr int kRows = cute::size<0>(TileShape{}) / kBlocks;  // that this block loads
-  static constexpr int kRowsOfLane = kRows / 32;
+  static constexpr int kRowBytes = 128;  // the rows of a box, which the swizzle permutes
+
+  /// The two boxes of a step of A or B.
+  struct Boxes {
+    const CUtensorMap* map;
+    std::uint32_t place;  ///< in shared memory
+    int row;
+    int rows;  ///< of a box
+    __device__ std::uint32_t place_of(int half) const {
+      return place + static_cast<std::uint32_t>(half * rows * kRowBytes);
+    }
+  };
+  __device__ static Boxes boxes(const CUtensorMap& map, const void* stages, int row, int rows, int stage) {
+    return {&map, shared_address(stages) + static_cast<std::uint32_t>(stage * 2 * rows * kRowBytes), row, rows};
+  }
+  /// Loads a half of what the cluster shares, for both blocks, and all of the other operand.
+  __device__ static void load_step(const Boxes& shared, const Boxes& own, int half, int depth, const void* barrier) {
+    load_box_to_blocks(shared.map, shared.place_of(half), depth, shared.row + half * shared.rows, barrier, 3);
+    load_box(own.map, own.place_of(0), depth, own.row, barrier);
+    load_box(own.map, own.place_of(1), depth, own.row + own.rows, barrier);
+  }
 
   __device__ void pass_gates(const Params& params, const PanelTile& tile, int lane, const GemmProfiler& profiler) {
     const GemmGate& gate = params.gate.gate;
@@ -67,40 +93,6 @@ class GroupedMainloop : public GatedMainloop<Base> {
     }
     passed_ = tile.word;
     __syncwarp();
-  }
-
-  /// Each lane loads some rows of A for both blocks, and the first lane loads B. In shared memory a row of A takes the
-  /// 128 bytes that the swizzle permutes by their address, so boxes of one row give the layout of a box of all rows.
-  template <class TensorB>
-  __device__ static void load_rows(const Params& params, const PanelTile& tile, int column, Steps steps,
-                                   MainloopPipeline& pipeline, PipelineState state, const TensorB& all_b, int lane,
-                                   int rank, TensorStorage& storage) {
-    using cute::_;
-    static_assert(kDepth * sizeof(*storage.smem_A.data()) == 128 && kRows % 32 == 0);
-    int row[kRowsOfLane];
-#pragma unroll
-    for (int i = 0; i < kRowsOfLane; ++i) {
-      const int at = tile.row + rank * kRows + i * 32 + lane;
-      row[i] = at < params.m ? __ldg(params.a_rows + at) : -1;
-    }
-    const auto b_tiles = cute::make_tensor(cute::make_smem_ptr(storage.smem_B.data()), typename Base::SmemLayoutB{});
-    const auto tma_b = params.gathered.tma_load_b.get_slice(0);
-    const auto from = tma_b.partition_S(all_b(_, _, column, _, tile.group));
-    const auto to = tma_b.partition_D(b_tiles);
-    for (int i = 0; i < steps.count; ++i, ++state) {
-      const int step = steps.first + i;
-      if (lane == 0) pipeline.producer_acquire(state);
-      __syncwarp();
-      auto* const barrier = pipeline.producer_get_barrier(state);
-      const std::uint32_t stage = shared_address(storage.smem_A.data()) +
-                                  static_cast<std::uint32_t>((state.index() * kBlocks + rank) * kRows * 128);
-      if (lane == 0)
-        cute::copy(params.gathered.tma_load_b.with(*barrier, 0), from(_, _, _, step), to(_, _, _, state.index()));
-#pragma unroll
-      for (int r = 0; r < kRowsOfLane; ++r)
-        load_box_to_blocks(&params.row, stage + static_cast<std::uint32_t>((r * 32 + lane) * 128), step * kDepth,
-                           row[r], barrier, 3);
-    }
   }
 
   int passed_ = -1;  // first word of the panel whose gate was passed last

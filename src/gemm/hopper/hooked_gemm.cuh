@@ -26,7 +26,7 @@ class HookedGemm {
 
  public:
   static constexpr GemmKernel description(DType type, DType out_type) {
-    return {type, out_type, TileM, TileN, Layout, launch, load_gemm_kernel<Kernel>, GemmRows::kOfShards, Gated};
+    return {type, out_type, TileM, TileN, Layout, launch, load_gemm_kernel<Kernel>, false, Gated};
   }
 
  private:
@@ -58,12 +58,12 @@ class HookedGemm {
     typename Mainloop::Params params{};
     params.gate.gate = gemm.gate;
     params.gate.context = context;
-    params.gathered = Plain::params(gemm, gemm.a != nullptr ? gemm.a : gemm.own_a, gemm.m, 1);
+    params.gathered = Plain::params(gemm, gemm.a != nullptr ? gemm.a : gemm.own_a, gemm.m);
     const Range own = gemm.own_a != nullptr ? gemm.rows.shard(gemm.me) : Range{};
     if (!own.empty()) {
       params.gate.own = gemm.me;
       params.gate.own_begin = narrow(own.begin);
-      params.own = Plain::params(gemm, gemm.own_a, own.size(), 1);
+      params.own = Plain::params(gemm, gemm.own_a, own.size());
     }
     return params;
   }

@@ -18,8 +18,6 @@ class HookedKernel {
   using TileShape = typename Mainloop::TileShape;
   using Table = typename Store::Table;
   using Walk = TileWalk<Table>;
-  // Blocks of a cluster are numbered along its only edge.
-  using Line = cute::Shape<cute::Int<cute::size(Cluster{})>, cute::_1, cute::_1>;
   static constexpr int kGroups = static_cast<int>(cute::size(TiledMma{})) / kGroup;  // computing warpgroups
   static_assert(kGroups == 1 || kGroups == 2);
 
@@ -49,7 +47,7 @@ class HookedKernel {
       Store::prepare(storage.store);
       storage.records = {0, 0};
     }
-    Pipeline pipeline(storage.pipeline, pipeline_params(group, warp), Line{});
+    Pipeline pipeline(storage.pipeline, pipeline_params(group, warp), Cluster{});
     cute::cluster_arrive();
     cute::cluster_wait();
     const GemmProfiler profiler(params.record, &storage.records);

@@ -1,6 +1,6 @@
 #pragma once
-/// The tiles of one block in a grouped GEMM. Clusters take the units of a PanelTable one after the other; each block of
-/// a cluster has one of a unit's tiles.
+/// The tiles of one block in a grouped GEMM. Clusters take the units of a PanelTable one after the other. Each of the
+/// two blocks of a cluster has one of a unit's tiles.
 
 #include "gemm/contract/panel_table.h"
 #include "gemm/hopper/tile_walk.cuh"
@@ -9,8 +9,9 @@ namespace tandem::cuda {
 
 /// A tile of this block.
 struct PanelTile : WalkedTile {
-  int group;  ///< number of its B
-  int word;   ///< first word of its gate
+  int group;      ///< number of its B
+  int word;       ///< first word of its gate
+  bool in_panel;  ///< whether the cluster's blocks have one panel, or else one column
   bool empty;
   __device__ bool is_empty() const { return empty; }
 };
@@ -30,17 +31,19 @@ class TileWalk<PanelTable> {
   __device__ bool is_last() const { return unit_ + step_ >= units_; }
   __device__ void advance() { unit_ += step_; }
   __device__ PanelTile tile() const {
-    const PanelOrder::Place place = table_.order.place(unit_, Panels{table_.groups.panels}, panels_);
-    const GemmPanel panel = Panels{table_.groups.panels}[place.panel];
-    const int column = place.column + static_cast<int>(blockIdx.x) % table_.cluster;
+    const Panels panels{table_.groups.panels};
+    const PanelOrder::Place place =
+        table_.order.place(unit_, static_cast<int>(blockIdx.x) % table_.cluster, panels, panels_);
+    const GemmPanel panel = panels[place.panel];
     PanelTile tile{};
     tile.chunk = &table_.chunks[0];
     tile.number = place.chunk;
     tile.row = panel.row;
-    tile.column = column;
+    tile.column = place.column;
     tile.group = panel.group;
     tile.word = panel.word;
-    tile.empty = column >= table_.order.end_of(place.chunk);
+    tile.in_panel = place.in_panel;
+    tile.empty = place.column >= table_.order.end_of(place.chunk);
     return tile;
   }
 

@@ -20,18 +20,18 @@ struct PlainMainloop {
       float, Tile, Cluster, cutlass::gemm::collective::StageCountAutoCarveout<Reserved>,
       cutlass::gemm::KernelTmaWarpSpecializedCooperative>::CollectiveOp;
 
-  /// Returns its parameters for A of `rows` x k, and for B of `groups` matrices of n x k.
-  static typename Type::Params params(const Gemm& gemm, const void* a, Size rows, int groups) {
+  /// Returns its parameters for A of `rows` x k.
+  static typename Type::Params params(const Gemm& gemm, const void* a, Size rows) {
     const auto narrow = [](Size value) { return static_cast<int>(value); };
-    const auto shape = cute::make_shape(narrow(rows), narrow(gemm.n), narrow(gemm.k), groups);
+    const auto shape = cute::make_shape(narrow(rows), narrow(gemm.n), narrow(gemm.k));
     typename Type::Arguments arguments{};
     arguments.ptr_A = static_cast<const Element*>(a);
     arguments.ptr_B = static_cast<const Element*>(gemm.b);
     arguments.dA = {gemm.k, cute::_1{}, 0};
     if constexpr (Layout == BLayout::kNxK)
-      arguments.dB = {gemm.k, cute::_1{}, groups > 1 ? gemm.n * gemm.k : 0};
+      arguments.dB = {gemm.k, cute::_1{}, 0};
     else
-      arguments.dB = {cute::_1{}, gemm.n, groups > 1 ? gemm.n * gemm.k : 0};
+      arguments.dB = {cute::_1{}, gemm.n, 0};
     return Type::to_underlying_arguments(shape, arguments, nullptr);
   }
 };

@@ -63,7 +63,7 @@ GemmTiles::GemmTiles(const Gemm& gemm)
 GemmTile GemmTiles::tile(Size i, TileSequence::Place& from) const {
   if (gemm_->groups.count == 0) return sequence_.tile(i, from);
   const CheckedPanels panels{*gemm_, panels_};
-  const PanelOrder::Place place = order_.place(static_cast<int>(i), panels, panels_);
+  const PanelOrder::Place place = order_.place(static_cast<int>(i), 0, panels, panels_);
   const GemmPanel panel = panels[place.panel];
   const Size col = Size{place.column} * gemm_->tile_n;
   return {{panel.row, panel.row + panel.rows},

@@ -53,8 +53,8 @@ class TileWork {
   /// Null stands for a row of zeros.
   const std::byte* a_row(Size row) const;
   const std::byte* b(const GemmTile& tile) const;
-  /// Where the rows from `row` that lie in one piece of memory end, at most `end`: at a border of the own shard, or
-  /// behind one row with an index.
+  /// Where the rows from `row` that lie in one piece of memory end, at most `end`: at a border of the own shard. A row
+  /// with an index is a piece of its own.
   Size end_of_a(Size row, Size end) const;
 
   /// Whether the ring delivers sums for the tile's rows, to be added.

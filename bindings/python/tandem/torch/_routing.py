@@ -111,11 +111,11 @@ class Arrays:
         """The experts of all choices."""
         return self.of_choices(self.sizes.ids_at, self.sizes.ids_stride)
 
-    def ids_here(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The experts of all choices, numbered from this rank's first one, and whether they are this rank's."""
+    def are_here(self) -> torch.Tensor:
+        """Whether the expert of each choice is this rank's. Places of others are undefined."""
         here = self.problem.experts // self.pes
-        ids = self.ids() - _groups.rank_in(self.problem.group) * here
-        return ids, (ids >= 0) & (ids < here)
+        first = _groups.rank_in(self.problem.group) * here
+        return (self.ids() >= first) & (self.ids() < first + here)
 
     def weights(self) -> torch.Tensor:
         """The weights of all choices."""
@@ -124,10 +124,9 @@ class Arrays:
     def rows(self) -> torch.Tensor:
         """The row of each choice, or the number of rows for a choice without a row here."""
         places = self.of_choices(self.sizes.places_at, self.sizes.choices)
-        is_here = self.ids_here()[1]
         tokens = self.at(self.sizes.tokens_at, self.pes).view(-1, 1, 1)
         numbers = torch.arange(self.problem.max_tokens, device=places.device).view(1, -1, 1)
-        return torch.where(is_here & (places >= 0) & (numbers < tokens), places, self.sizes.rows).to(torch.int64)
+        return torch.where(self.are_here() & (places >= 0) & (numbers < tokens), places, self.sizes.rows).to(torch.int64)
 
     def by_row(self, values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Moves a value of each choice to its row. A row without a choice gets zero."""

@@ -21,19 +21,6 @@ struct GemmLaunch {
   RecordArea record;  ///< where it records; without records it does not
 };
 
-/// The rows that a kernel computes.
-enum class GemmRows {
-  kOfShards,  ///< one product
-  kOfPanels,  ///< the panels of many groups
-  kIndexed,   ///< likewise, with an index for each row of A
-};
-
-/// Returns the rows of a GEMM.
-inline GemmRows rows_of(const Gemm& gemm) {
-  if (gemm.groups.count == 0) return GemmRows::kOfShards;
-  return gemm.groups.a_rows == nullptr ? GemmRows::kOfPanels : GemmRows::kIndexed;
-}
-
 struct GemmKernel {
   DType type = DType::kBF16;
   DType out_type = DType::kBF16;
@@ -42,8 +29,8 @@ struct GemmKernel {
   void (*launch)(const GemmLaunch& launch) = nullptr;
   /// Loads it on the current device, so that no launch has to.
   int (*load)() = nullptr;
-  GemmRows rows = GemmRows::kOfShards;
-  bool gated = false;  ///< whether it is for the gated activations, or for the others
+  bool is_grouped = false;  ///< whether it computes the panels of groups
+  bool gated = false;       ///< whether it is for the gated activations, or for the others
 };
 
 std::span<const GemmKernel* const> gemm_kernels();

@@ -3,6 +3,6 @@
 namespace tandem::cuda {
 
 extern const GemmKernel kBf16Groups128x256;
-const GemmKernel kBf16Groups128x256 = GroupedGemm<cutlass::bfloat16_t, 128, 256, 64, false>::description(DType::kBF16);
+const GemmKernel kBf16Groups128x256 = GroupedGemm<cutlass::bfloat16_t, 128, 256>::description(DType::kBF16);
 
 }  // namespace tandem::cuda

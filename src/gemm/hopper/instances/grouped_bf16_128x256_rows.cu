@@ -1,9 +1,0 @@
-#include "gemm/hopper/grouped_gemm.cuh"
-
-namespace tandem::cuda {
-
-extern const GemmKernel kBf16RowsOfGroups128x256;
-const GemmKernel kBf16RowsOfGroups128x256 =
-    GroupedGemm<cutlass::bfloat16_t, 128, 256, 64, true>::description(DType::kBF16);
-
-}  // namespace tandem::cuda
