@@ -179,7 +179,7 @@ class Communicator {
   void as_remote_if_lost(const std::function<void()>& work);
   void run_alone(Work& work);
   void multiply_alone(const c::Call& call);
-  void run_collective(c::Call call);
+  void run_collective(c::Call here);
   void hide_freed();
   Epoch* signal_on(int rank, int sender, std::size_t signal);
   void copy(void* to, const void* from, Size bytes, void* stream);

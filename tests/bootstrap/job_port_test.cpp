@@ -92,6 +92,7 @@ TEST(JobPort, ServesTheWorldsOfAnId) {
   std::vector<Process> all;
   for (const int pe : {0, 1}) all.push_back(start(pe, 2, variables));
   std::vector<std::unique_ptr<Host>> hosts;
+  hosts.reserve(5);
   for (int i = 0; i < 5; ++i) hosts.push_back(port.next(Deadline(600)));
   for (Process& one : all) EXPECT_EQ(one.wait().output, "");
   EXPECT_FALSE(hosts.empty());

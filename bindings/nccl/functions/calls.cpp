@@ -14,7 +14,6 @@
 namespace {
 
 using tandem::Collective;
-using tandem::DType;
 using tandem::InvalidArgument;
 using tandem::ReduceOp;
 using tandem::Size;
