@@ -34,10 +34,10 @@ struct CombineRows {
     for (Size round = 0; round < a.rows.rounds(block); ++round) {
       if (a.part != CallPart::kReceive) send(block, a, epoch, round);
       if (a.part == CallPart::kSend) continue;
+      if (round + 1 == a.rows.rounds(block)) a.rows.await_all(block, epoch);
       for (const int pe : block.peers_from_self()) a.rows.await(block, round, own, epoch, pe);
       a.rows.for_own(block, round, own, [&](Size token, Range bytes) { add_up(block, a, epoch, token, bytes); });
     }
-    if (a.part != CallPart::kSend) a.rows.await_all(block, epoch);
   }
 
  private:

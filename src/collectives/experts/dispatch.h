@@ -45,6 +45,7 @@ struct DispatchRows {
         for (const int pe : block.peers_from_self()) a.rows.notify(block, round, tokens, epoch, pe);
       }
       if (a.part == CallPart::kSend) continue;
+      if (round + 1 == a.rows.rounds(block)) a.rows.await_all(block, epoch);
       for (const int pe : block.peers_from_self()) {
         const Size tokens = block.load_scalar(r.tokens() + pe);
         a.rows.await(block, round, tokens, epoch, pe);
@@ -52,7 +53,6 @@ struct DispatchRows {
                        [&](Size token, Range bytes) { receive(block, a, epoch, pe, token, bytes); });
       }
     }
-    if (a.part != CallPart::kSend) a.rows.await_all(block, epoch);
   }
 
  private:

@@ -42,7 +42,7 @@ Routing shape_of(const ExpertOptions& o, int pes) {
 
 /// Chunks pay a fence and a signal, and packets an eighth more bytes and half of the memory's rate at the receiver.
 ExpertTransport transport_of(const ExpertOptions& o, const Routing& shape) {
-  constexpr Size kMostPackets = Size{64} << 20;  // of a plan; in the model chunks are faster from about there on
+  constexpr Size kMostPackets = Size{96} << 20;  // of a plan; in the model chunks are faster from about there on
   const Size type = size_of(o.type);
   const Size bytes = RowLines::bytes(shape, o.hidden * (o.wire == ExpertWire::kType ? type : 1)) +
                      RowLines::bytes(shape, o.hidden * type);

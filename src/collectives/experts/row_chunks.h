@@ -22,7 +22,7 @@ struct RowChunks : RowSlots {
   template <class Setup>
   static RowChunks of(Setup& setup, const Routing& routing, Size row_bytes, Size groups, int batches) {
     RowChunks rows;
-    rows.prepare(setup, row_bytes, kPieceBytes, batches);
+    rows.prepare(setup, row_bytes, kPieceBytes, 0, batches);
     rows.stride = round_up(row_bytes, 16);
     rows.groups = groups;
     rows.tokens_of_chunk = ceil_div(routing.max_tokens, kRounds * setup.blocks());

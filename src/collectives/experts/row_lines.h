@@ -8,6 +8,7 @@ namespace tandem::kernels {
 struct RowLines : RowSlots {
   using Packet = LL128Line;
   static constexpr Size kPieceBytes = 1792;  // what 128 threads hold in lines
+  static constexpr int kLag = 1;             // a third slot hides the latency of signals behind that of packets
 
   Symm<LL128Line> lines;  // [place][piece][lines_of_piece]
   int data_lines = 0;     // of a piece, before its scales
@@ -17,15 +18,16 @@ struct RowLines : RowSlots {
   template <class Setup>
   static RowLines of(Setup& setup, const Routing& routing, Size row_bytes, Size groups, int batches) {
     RowLines rows;
-    rows.prepare(setup, row_bytes, kPieceBytes, batches);
+    rows.prepare(setup, row_bytes, kPieceBytes, kLag, batches);
     rows.data_lines = static_cast<int>(packets_for<LL128Line>(rows.piece_bytes));
     rows.lines_of_piece = rows.data_lines + (groups > 0 ? 1 : 0);
     rows.lines = setup.template symmetric<LL128Line>(rows.places(routing) * rows.pieces * rows.lines_of_piece, "rows");
     return rows;
   }
-  /// The bytes that `of` allocates.
+  /// The bytes that `of` allocates for whole calls.
   static Size bytes(const Routing& routing, Size row_bytes) {
-    return 2 * (routing.pes - 1) * routing.max_tokens * packets_for<LL128Line>(row_bytes) * Size{sizeof(LL128Line)};
+    return (2 + kLag) * (routing.pes - 1) * routing.max_tokens * packets_for<LL128Line>(row_bytes) *
+           Size{sizeof(LL128Line)};
   }
 
   /// All pieces are sent before any is awaited.

@@ -18,17 +18,19 @@ struct RowSlots {
   Epochs epochs;    // of whole calls, or of sends
   Epochs received;  // of receives
   int slots = 2;
+  int lag = 0;  // calls before the present one that all PEs need not have ended when it ends here
   Size row_bytes = 0;
   Size piece_bytes = 0;
   int pieces = 0;
 
   /// `batches`: calls that are in flight between send and receive, 0 for whole calls.
   template <class Setup>
-  void prepare(Setup& setup, Size bytes_of_row, Size most_bytes_of_piece, int batches) {
+  void prepare(Setup& setup, Size bytes_of_row, Size most_bytes_of_piece, int its_lag, int batches) {
     row_bytes = bytes_of_row;
     piece_bytes = min(row_bytes, most_bytes_of_piece);
     pieces = static_cast<int>(ceil_div(row_bytes, piece_bytes));
-    slots = batches == 0 ? 2 : batches + 1;
+    lag = its_lag;
+    slots = lag + (batches == 0 ? 2 : batches + 1);
     begun = setup.signals(setup.pes(), "begun");
     epochs = setup.epochs();
     if (batches > 0) received = setup.epochs();
@@ -49,8 +51,9 @@ struct RowSlots {
   TANDEM_DEVICE Tiles pieces_of(Range bytes) const { return {bytes, piece_bytes}; }
 
   // A routing may serve many calls, in which a PE need not get rows from every other one. So each call waits until all
-  // PEs have begun to receive it, and then they have received the previous one. The slot of that one may be written
-  // again: by the next call but one, or with halves by the call that begins once all batches are received.
+  // PEs have begun to receive it, or the one `lag` calls before it, and then they have received the previous one. The
+  // slot of that one may be written again: by the next call but one, or with halves by the call that begins once all
+  // batches are received. With a lag the wait is over at once, since those signals are a call old.
   template <class Block>
   TANDEM_DEVICE void announce(Block& block, Epoch epoch) const {
     if (block.index() != 0) return;
@@ -58,7 +61,8 @@ struct RowSlots {
   }
   template <class Block>
   TANDEM_DEVICE void await_all(Block& block, Epoch epoch) const {
-    if (block.index() == 0) block.wait(begun, block.num_pes(), epoch);
+    if (block.index() == 0 && epoch > static_cast<Epoch>(lag))
+      block.wait(begun, block.num_pes(), epoch - static_cast<Epoch>(lag));
   }
 };
 

@@ -33,14 +33,14 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
   };
   // Random choices alone would hide a slot that is written again too early: every PE would wait for every other one.
   const std::vector<kernels::ExpertRound> rounds{{"random", 2, 0}, {"one", 2, 1}, {"none", 1, 0}, {"ragged", 2, 1}};
-  const std::vector<kernels::ExpertRound> reused{{"one", 2, 4}};
+  const std::vector<kernels::ExpertRound> reused{{"one", 2, 6}};
   constexpr auto kPackets = ExpertTransport::kPackets;
   constexpr auto kChunks = ExpertTransport::kChunks;
   const std::vector<Variant> variants{
       {"", kPackets, ExpertWire::kType, ExpertLayout::kSorted, 0, rounds},
       {"reused", kPackets, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, reused},
       {"tiles", kPackets, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 120, 0}, {"one", 113, 0}}, 120, 16},
-      {"halves", kPackets, ExpertWire::kType, ExpertLayout::kByExpert, 2, {{"one", 2, 6}}},
+      {"halves", kPackets, ExpertWire::kType, ExpertLayout::kByExpert, 2, {{"one", 2, 7}}},
       {"", kChunks, ExpertWire::kQuantised, ExpertLayout::kSorted, 0, rounds},
       {"reused", kChunks, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 2, 4}}}};
   for (const Variant& variant : variants) {

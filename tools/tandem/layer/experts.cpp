@@ -50,7 +50,7 @@ class ExpertsCall final : public LayerCall {
   std::string algorithm() const override { return name(plan_->options().transport); }
   std::vector<OptionChoice> choices() const override {
     return {choice("algo", algorithm(), options_.transport != ExpertTransport::kRule,
-                   "packets as long as those of the most tokens take at most 64 MiB, else chunks"),
+                   "packets as long as those of the most tokens take at most 96 MiB, else chunks"),
             choice("blocks", std::to_string(plan_->options().blocks), options_.blocks > 0,
                    "one for each piece of a row (packets) or token (chunks), at most four for each SM")};
   }
