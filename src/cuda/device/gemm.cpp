@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <vector>
 
 #include "cuda/device/gather_rows.h"
 #include "cuda/device/register.h"
@@ -116,18 +116,11 @@ bool has_own_kernel(const Gemm& gemm) { return compute_capability() == kHopper &
 
 void register_gemms() {
   if (compute_capability() != kHopper) return;
-  static std::array<detail::DeviceKernel, 20> kernels;
-  std::size_t count = 0;
-  for (const GemmKernel* kernel : gemm_kernels()) {
-    kernels.at(count).load = kernel->load;
-    registered_kernels().push_back(&kernels.at(count++));
-  }
-  kernels.at(count).load = load_gather_rows;
-  registered_kernels().push_back(&kernels.at(count++));
-  for (const SkinnyKernel* kernel : skinny_kernels()) {
-    kernels.at(count).load = kernel->load;
-    registered_kernels().push_back(&kernels.at(count++));
-  }
+  static std::vector<detail::DeviceKernel> kernels;  // never changed after this call, so that pointers to it hold
+  for (const GemmKernel* kernel : gemm_kernels()) kernels.emplace_back().load = kernel->load;
+  kernels.emplace_back().load = load_gather_rows;
+  for (const SkinnyKernel* kernel : skinny_kernels()) kernels.emplace_back().load = kernel->load;
+  for (detail::DeviceKernel& kernel : kernels) registered_kernels().push_back(&kernel);
 }
 
 }  // namespace tandem::cuda
