@@ -285,6 +285,12 @@ TEST_F(NameSpaces, NameAPortThatAFirewallDrops) {
   expect_good_ends(std::move(all_));
 }
 
+TEST_F(NameSpaces, NameAnAddressOfOneHostAlone) {
+  const UniqueId id = UniqueId::create();
+  all_.push_back(hosts_.start(1, TANDEM_WORLD_PEER, {"miss_the_rendezvous", id.text(), "1", "2"}, on_host(1, {})));
+  expect_good_ends(std::move(all_));
+}
+
 TEST_F(NameSpaces, LoseTheHostOfTheRendezvous) {
   start("outlive_the_rendezvous", {});
   for (Process& process : all_) EXPECT_EQ(read_line(process), "ready");

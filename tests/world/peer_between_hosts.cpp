@@ -195,6 +195,12 @@ void be_cut_off(const PeerPlace& place) {
                                [&] { WorldProcess(place.id, place.pe, place.pes, options()); });
 }
 
+/// The rendezvous listens at 127.0.0.1 of another host.
+void miss_the_rendezvous(const PeerPlace& place) {
+  expect_error<RuntimeFailure>("no process listens there any more; processes of several hosts need an address that all",
+                               [&] { WorldProcess(place.id, place.pe, place.pes, options()); });
+}
+
 /// Worlds of the PEs of a rail, which are on several hosts, and of one PE each.
 void split_between_hosts(const PeerPlace& place) {
   WorldProcess process(place.id, place.pe, place.pes, options());
@@ -291,6 +297,7 @@ const Programs& programs_between_hosts() {
       {"reduce_again", reduce_again},
       {"reduce_slowly", reduce_slowly},
       {"be_cut_off", be_cut_off},
+      {"miss_the_rendezvous", miss_the_rendezvous},
       {"differ_between_hosts", differ_between_hosts},
       {"outlive_the_rendezvous", outlive_the_rendezvous},
       {"meet_strangers", meet_strangers},

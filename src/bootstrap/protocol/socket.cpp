@@ -25,6 +25,7 @@ constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
 constexpr int kBacklog = 1024;
 /// Most seconds for the lookup of the own address by its name.
 constexpr double kResolveOwn = 30;
+constexpr const char* kForHosts = "; processes of several hosts need an address that all of them reach";
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -146,9 +147,11 @@ Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& d
     }
     // The rendezvous was open before its id was handed over, so a refusal means that it has ended.
     if (error == ECONNREFUSED)
-      throw RuntimeFailure(fmt::format("rendezvous at {} port {}: no process listens there any more", address, port));
+      throw RuntimeFailure(
+          fmt::format("rendezvous at {} port {}: no process listens there any more{}", address, port, kForHosts));
     if (deadline.passed())
-      throw Timeout(fmt::format("rendezvous at {} port {}: not reached: {}", address, port, reason(error)));
+      throw Timeout(
+          fmt::format("rendezvous at {} port {}: not reached: {}{}", address, port, reason(error), kForHosts));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
