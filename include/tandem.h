@@ -33,9 +33,10 @@
  * meets the other processes and allocates, so make it once before you capture it. A stream may be destroyed or captured
  * once its calls have returned; if all calls of the world used that one stream, call tandem_synchronize() first.
  *
- * Several worlds. Calls that wait for peers occupy SMs meanwhile. Two worlds (or a world and NCCL) whose calls run at
- * once on a GPU can each wait for SMs that the other holds, until the timeout. The caller must order them, as NCCL asks
- * for several communicators: the same order on all PEs, in one stream or with events between streams.
+ * Several worlds. Calls that wait for peers occupy SMs meanwhile. If collectives and messages of several worlds do not
+ * fit on a GPU side by side, a call waits in stream order for those before it. All PEs make them in the same order, as
+ * NCCL asks for several communicators. Calls in graphs, calls of plans and NCCL's are not counted. They can each wait
+ * for SMs that another one holds, until the timeout, so the caller orders them by one stream or by events.
  *
  * Buffers. Any memory of the GPU may be a buffer. A buffer that no peer accesses is used in place: the input of
  * algorithms that do not pull, and the output of small calls. A buffer that peers access must lie alike on all PEs:
