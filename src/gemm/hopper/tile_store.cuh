@@ -11,7 +11,7 @@
 #include <cutlass/arch/barrier.h>
 
 #include "gemm/hopper/gemm_profiler.cuh"
-#include "gemm/hopper/panel_walk.cuh"
+#include "gemm/hopper/groups/panel_walk.cuh"
 #include "gemm/hopper/tile_box.cuh"
 #include "gemm/hopper/tile_epilogue.cuh"
 #include "gemm/hopper/tile_store_params.cuh"

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <optional>
 
-#include "gemm/contract/groups.h"
 #include "host/grid.h"
 #include "host/processors.h"
 #include "host/watchdog.h"
@@ -120,8 +119,8 @@ void HostStream::gemm(const Gemm& gemm, const world::Context& context) {
   check_gemm(gemm, use_.sms);
   if (gemm.m == 0 || gemm.n == 0) return;
   const int sms = gemm.sms > 0 ? gemm.sms : use_.sms;
-  auto* const noted =
-      note(gemm_name(gemm), trace::SpanKind::kKernel, context.team, profiler_ != nullptr ? gemm_blocks(gemm, sms) : 0);
+  auto* const noted = note(fmt::format("gemm {}x{}x{}", gemm.m, gemm.n, gemm.k), trace::SpanKind::kKernel, context.team,
+                           profiler_ != nullptr ? gemm_blocks(gemm, sms) : 0);
   add([gemm, context, sms, by = threads(), mailbox = use_.mailbox, noted] {
     run_gemm(context, gemm, sms, by, mailbox, noted != nullptr ? &noted->records : nullptr);
   });

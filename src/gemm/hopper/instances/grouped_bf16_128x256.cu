@@ -1,4 +1,4 @@
-#include "gemm/hopper/grouped_gemm.cuh"
+#include "gemm/hopper/groups/grouped_gemm.cuh"
 
 namespace tandem::cuda {
 

@@ -3,7 +3,7 @@
 /// of tiles, or one panel in two columns. Each block loads half of the operand that they share, for both.
 
 #include "gemm/hopper/gated_mainloop.cuh"
-#include "gemm/hopper/panel_walk.cuh"
+#include "gemm/hopper/groups/panel_walk.cuh"
 
 namespace tandem::cuda {
 

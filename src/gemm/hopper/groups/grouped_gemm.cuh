@@ -3,7 +3,7 @@
 
 #include "gemm/hopper/plain_mainloop.cuh"
 
-#include "gemm/hopper/grouped_mainloop.cuh"
+#include "gemm/hopper/groups/grouped_mainloop.cuh"
 #include "gemm/hopper/kernel_launch.cuh"
 #include "gemm/hopper/tile_store.cuh"
 
