@@ -384,8 +384,8 @@ tandem_status tandem_plan_run_with(tandem_plan* plan, const tandem_run* run, voi
 tandem_status tandem_plan_run(tandem_plan* plan, size_t m, const void* a, const void* const* b, void* const* c,
                               void* stream);
 /** Lays out the weights of TANDEM_SWIGLU or TANDEM_GEGLU in host memory: gates 0 to 7, ups 0 to 7, gates 8 to 15, and
- * so on. `gates` and `ups` have `count` elements of `bytes` each, a multiple of 8, and `to` has twice as many. With B as
- * n x k, an element is a row of B. With k x n, one call lays out one row. The problem's n counts gates and ups, a
+ * so on. `gates` and `ups` have `count` elements of `bytes` each, a multiple of 8, and `to` has twice as many. With B
+ * as n x k, an element is a row of B. With k x n, one call lays out one row. The problem's n counts gates and ups, a
  * multiple of 16 for each PE, and C has half as many columns. */
 tandem_status tandem_interleave_gates(const void* gates, const void* ups, size_t count, size_t bytes, void* to);
 /** Destroys the plan without waiting. No pending run and no graph may still use it. Its heap memory is reused once all

@@ -10,8 +10,8 @@
 
 namespace tandem::ops {
 
-/// For the fewest rows: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows. If the options have
-/// a norm, it is RMS norm, and the blocks norm the sums, too (GemmNorm).
+/// For the fewest rows: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows. If the options
+/// have a norm, it is RMS norm, and the blocks norm the sums, too (GemmNorm).
 class SkinnyGemmSum {
  public:
   SkinnyGemmSum(World& world, const Settings& settings);
