@@ -42,7 +42,7 @@ set_property(SOURCE ${gpu_step_sources} APPEND PROPERTY COMPILE_OPTIONS -maxrreg
 # The GEMM with hooks is Hopper's, whatever else is compiled for; on other GPUs it says so. Each instantiation of CUTLASS's
 # templates takes a core for 40 seconds.
 include(Cutlass)
-file(GLOB gemm_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/gemm/hopper/instances/*.cu")
+file(GLOB_RECURSE gemm_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/gemm/hopper/instances/*.cu")
 tandem_cuda_kernels(tandem_cuda_gemms ${gemm_sources} ARCHITECTURES 90a)
 target_include_directories(tandem_cuda_gemms SYSTEM PRIVATE "${cutlass_include}")
 target_compile_options(tandem_cuda_gemms PRIVATE --expt-relaxed-constexpr)

@@ -117,11 +117,12 @@ class RowNorm {
         if (thread_ % 32 < 4) storage_.squares[thread_ / 32][row_of(j + r)] = squares;
       }
     sync();
+    // The call before may have had more rows than this one.
+    if (thread_ < kSkinnyBlock) store_word(place(call + 1, thread_, column_), 0);
     if (thread_ >= Rows || thread_ >= sum_.rows) return;
     float squares = 0;
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) squares += storage_.squares[warp][thread_];
-    store_word(place(call + 1, thread_, column_), 0);
     store_word(place(call, thread_, column_), __float_as_uint(squares) | kArrived);
   }
 

@@ -13,8 +13,8 @@ namespace tandem::ops {
 /// Threads of a block that adds shards.
 inline constexpr int kSumThreads = 512;
 
-/// For the fewest rows: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows. If the options have
-/// a norm, it is RMS norm, and the blocks norm the sums, too (GemmNorm).
+/// For the fewest rows: the GEMM's blocks add their sums over all PEs (GemmSum), and nothing follows. If the options
+/// have a norm, it is RMS norm, and the blocks norm the sums, too (GemmNorm).
 class SkinnyGemmSum {
  public:
   SkinnyGemmSum(World& world, const Settings& settings);

@@ -131,9 +131,8 @@ class Resolver {
     const bool is_measured_chain = measured.reduction == Reduction::kChain && o_.reduction == measured.reduction;
     if (is_measured_chain && measured.communication_sms >= 0)
       offer(Choosable::kCommunicationSms, &OperatorOptions::communication_sms, measured.communication_sms, table, file);
-    const bool is_plain =
-        o_.ns.empty() && o_.type == DType::kBF16 && o_.result_type() == o_.type && o_.b_layout == BLayout::kNxK &&
-        !is_gated(o_.activation);
+    const bool is_plain = o_.ns.empty() && o_.type == DType::kBF16 && o_.result_type() == o_.type &&
+                          o_.b_layout == BLayout::kNxK && !is_gated(o_.activation);
     if (!tile_is_open || !is_plain) return;
     const TileChoice tile = measured_tile(place_, op_, o_);
     offer(Choosable::kTile, &OperatorOptions::tile_n, tile.tile_n, table, file);

@@ -21,8 +21,8 @@ struct NormedRows {
   const std::byte* c = nullptr;
 };
 
-/// Returns the allowed error of an element. `tolerance` is that of the sums; the sum with the residual, the norm and the
-/// output are rounded, too.
+/// Returns the allowed error of an element. `tolerance` is that of the sums; the sum with the residual, the norm and
+/// the output are rounded, too.
 double normed_tolerance(const OperatorRun& run, double tolerance);
 
 /// Compares C with the reference. The error is measured against the typical size of a normed sum. A quantised C is
