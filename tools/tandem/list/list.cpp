@@ -35,7 +35,9 @@ void list_collectives() {
              "every PE sends its partial outputs in packets to the PEs that merge them");
   fmt::print("\n  exchange_heads (without --algo)\n  * {:<22}{}\n", "segments",
              "every PE stores each peer's segments in that peer's outputs");
-  fmt::print("\n  dispatch, combine\n  * {:<22}{}\n", "packets", "rows of tokens to experts, or sums of them back");
+  fmt::print("\n  dispatch, combine\n  * {:<22}{}\n  * {:<22}{}\n", "packets",
+             "rows of tokens to experts, or sums of them back: few tokens", "chunks",
+             "the same by stores and a signal behind each chunk: many tokens");
 }
 
 void list_operators() {
