@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -98,14 +99,18 @@ const tune::Group* find_group(const tune::SelectionTable& table, const Task& tas
   return found == table.groups.end() ? nullptr : &*found;
 }
 
-/// Between nodes every block multiplies the messages. The fewest blocks within 3 % of an algorithm's other numbers are
-/// enough.
+/// Between nodes every block multiplies the messages. The fewest blocks within 3 % of an algorithm's best are enough.
 void keep_the_thrifty(std::vector<tune::Measured>& tried) {
   constexpr double level = 1.03;
+  std::map<std::string, double> best;
+  for (const tune::Measured& one : tried) {
+    const auto [at, is_new] = best.emplace(one.algorithm, one.us);
+    if (!is_new) at->second = std::min(at->second, one.us);
+  }
   const std::vector<tune::Measured> all = tried;
   std::erase_if(tried, [&](const tune::Measured& one) {
     return std::any_of(all.begin(), all.end(), [&](const tune::Measured& other) {
-      return other.algorithm == one.algorithm && other.blocks < one.blocks && other.us <= level * one.us;
+      return other.algorithm == one.algorithm && other.blocks < one.blocks && other.us <= level * best[one.algorithm];
     });
   });
 }

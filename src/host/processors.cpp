@@ -1,5 +1,7 @@
 #include "host/processors.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -22,8 +24,15 @@ std::string group_file(const std::string& name) {
   return "";
 }
 
+int processors_of_affinity() {
+  cpu_set_t allowed;
+  // The call fails if the system has more processors than the set.
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed)
+                                                             : static_cast<int>(std::thread::hardware_concurrency());
+}
+
 int processors() {
-  static const int all = processors(static_cast<int>(std::thread::hardware_concurrency()), group_file("cpu.max"));
+  static const int all = processors(processors_of_affinity(), group_file("cpu.max"));
   return all;
 }
 

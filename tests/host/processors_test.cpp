@@ -2,6 +2,9 @@
 #include "host/processors.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <thread>
 
 namespace tandem::host {
 namespace {
@@ -16,6 +19,18 @@ TEST(Processors, AreThoseOfTheAffinityWithinTheShareOfTheControlGroup) {
   EXPECT_EQ(processors(0, ""), 1) << "the number is not known";
   EXPECT_EQ(processors(8, "nonsense"), 8);
   EXPECT_GE(processors(), 1);
+}
+
+TEST(Processors, OfAThreadOnOneOfThemAreOne) {
+  int counted = 0;
+  std::thread([&counted] {
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(sched_getcpu(), &own);
+    ASSERT_EQ(sched_setaffinity(0, sizeof own, &own), 0);
+    counted = processors_of_affinity();
+  }).join();
+  EXPECT_EQ(counted, 1);
 }
 
 }  // namespace

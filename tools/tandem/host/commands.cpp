@@ -6,8 +6,8 @@
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "host/processors.h"
 #include "tandem/error.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/options/json_file.h"
@@ -21,10 +21,7 @@ namespace {
 constexpr int kTuneCalls = 5;
 /// The most blocks of candidates. The threads of a grid share its blocks. Two for each thread let one go on while
 /// another waits, and more of them add signals.
-int most_tuned_blocks(int pes) {
-  const int threads = static_cast<int>(std::thread::hardware_concurrency()) / pes;
-  return std::max(4, 2 * threads);
-}
+int most_tuned_blocks(int pes) { return std::max(4, 2 * (host::processors() / pes)); }
 
 Result run_subject(const Subject& subject, const RunOptions& a, const HostJob& job) {
   if (const auto* const op = std::get_if<Operator>(&subject))

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <thread>
-
+#include "host/processors.h"
 #include "tandem/error.h"
 #include "tandem/worlds.h"
 #include "tools/tandem/main/console.h"
@@ -69,9 +67,7 @@ HostJob::OnTimeline HostJob::to_pictures(const Result& result, const CallWindow&
   };
 }
 
-std::string HostJob::machine() {
-  return fmt::format("host, {} CPUs", std::max(1U, std::thread::hardware_concurrency()));
-}
+std::string HostJob::machine() { return fmt::format("host, {} CPUs", host::processors()); }
 
 void HostJob::describe(Result& result, int nodes) const {
   result.backend = "host";
