@@ -134,7 +134,7 @@ def received_choices(handle: Handle, rank: int) -> tuple[torch.Tensor, torch.Ten
     """The experts of this rank that received rows chose, from 0 and -1 for others, and their weights."""
     arrays = handle.any_routing().arrays
     here = arrays.problem.experts // arrays.pes
-    ids = handle.received(arrays.of_choices(arrays.sizes.ids_at)).to(torch.int64) - rank * here
+    ids = handle.received(arrays.ids()).to(torch.int64) - rank * here
     is_here = (ids >= 0) & (ids < here) & handle.is_used.unsqueeze(1)
     weights = handle.received(arrays.weights())
     return torch.where(is_here, ids, -1), torch.where(is_here, weights, 0.0)
