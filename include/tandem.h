@@ -555,11 +555,11 @@ typedef struct {
   size_t counts_at;       /**< experts here: rows of each */
   size_t starts_at;       /**< experts here + 1: first row of each, and the end */
   size_t slots_at;        /**< rows: PE x max_tokens + token, or -1 */
-  size_t choices;         /**< entries of a PE in the next arrays: max_tokens x top_k, rounded up */
-  size_t ids_stride;      /**< of a PE's ids in elements: a few more than choices */
-  size_t ids_at;          /**< PEs x ids_stride: experts, or -1 */
-  size_t places_at;       /**< PEs x choices: row here, or -2 for no room; any number for an expert elsewhere */
-  size_t weights_at;      /**< PEs x choices, float */
+  size_t ids_at;          /**< PEs x id_stride: a PE's choices, experts or -1 */
+  size_t places_at;       /**< PEs x choice_stride: row, -2 for no room; of choices whose expert is here */
+  size_t weights_at;      /**< PEs x choice_stride, float */
+  size_t id_stride;       /**< entries, max_tokens x top_k or more */
+  size_t choice_stride;   /**< likewise */
 } tandem_experts_sizes;
 
 /** The arguments of a routing: any memory of this PE. */

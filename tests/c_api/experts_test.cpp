@@ -62,13 +62,14 @@ TEST(Experts, GoToTheirPesAndBack) {
     const auto* const slots = reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.slots_at);
     EXPECT_EQ(counts[0], 1);
     EXPECT_EQ(slots[0], (1 - peer.pe) * 2);
-    for (int pe = 0; pe < 2; ++pe) {  // this PE knows the choices of all
-      const auto at = static_cast<size_t>(pe) * e.sizes.choices;
-      EXPECT_EQ(reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.ids_at)[pe * e.sizes.ids_stride], 1 - pe);
-      if (pe != peer.pe) {
-        EXPECT_EQ(reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.places_at)[at], 0);
-      }
-      EXPECT_EQ(reinterpret_cast<const float*>(e.routing + e.sizes.weights_at)[at], 1.0F);
+    const auto* const places = reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.places_at);
+    const auto other = static_cast<size_t>(1 - peer.pe);
+    EXPECT_EQ(places[other * e.sizes.choice_stride], 0);
+    for (size_t pe = 0; pe < 2; ++pe) {  // this PE knows the choices of all
+      const auto* const ids = reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.ids_at);
+      const auto* const weights = reinterpret_cast<const float*>(e.routing + e.sizes.weights_at);
+      EXPECT_EQ(ids[pe * e.sizes.id_stride], 1 - static_cast<int>(pe));
+      EXPECT_EQ(weights[pe * e.sizes.choice_stride], 1.0F);
     }
     EXPECT_EQ(convert<float>(e.rows[kHidden - 1]), static_cast<float>(1 - peer.pe));
     EXPECT_EQ(convert<float>(e.out[0]), static_cast<float>(2 * peer.pe));

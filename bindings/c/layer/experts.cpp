@@ -61,11 +61,11 @@ tandem_experts_sizes sizes_of(const tandem::ExpertOptions& options, int pes) {
           .counts_at = at(routing.counts),
           .starts_at = at(routing.starts),
           .slots_at = at(routing.slots),
-          .choices = static_cast<size_t>(routing.choices),
-          .ids_stride = static_cast<size_t>(routing.ids_stride),
           .ids_at = at(routing.ids),
           .places_at = at(routing.places),
-          .weights_at = at(routing.weights)};
+          .weights_at = at(routing.weights),
+          .id_stride = static_cast<size_t>(routing.id_stride),
+          .choice_stride = static_cast<size_t>(routing.choice_stride)};
 }
 
 /// Calls enqueue(plan, stream) in the order of the world's calls.

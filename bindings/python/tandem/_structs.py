@@ -182,11 +182,11 @@ class ExpertsSizes(ctypes.Structure):
         ("counts_at", _size),
         ("starts_at", _size),
         ("slots_at", _size),
-        ("choices", _size),
-        ("ids_stride", _size),
         ("ids_at", _size),
         ("places_at", _size),
         ("weights_at", _size),
+        ("id_stride", _size),
+        ("choice_stride", _size),
     ]
 
 

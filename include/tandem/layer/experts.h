@@ -96,11 +96,11 @@ struct ExpertRouting {
   const std::int32_t* counts = nullptr;  ///< [expert here]: its rows
   const std::int32_t* starts = nullptr;  ///< [experts here + 1]: its first row, and at last the end of all
   const std::int32_t* slots = nullptr;   ///< [row]: PE * max_tokens + token, or -1 for a row that only aligns
-  Size choices = 0;                      ///< of a PE in the next arrays: max_tokens * top_k, rounded up
-  Size ids_stride = 0;                   ///< elements from a PE's ids to the next PE's
-  const std::int32_t* ids = nullptr;     ///< [PE][ids_stride]: experts, or -1
-  const std::int32_t* places = nullptr;  ///< [PE][choices]: row here, -2 for no room; any number for another PE's expert
-  const float* weights = nullptr;        ///< [PE][choices]
+  const std::int32_t* ids = nullptr;     ///< [PE][id_stride]: a PE's choices, experts or -1
+  const std::int32_t* places = nullptr;  ///< [PE][choice_stride]: row, -2 for no room; of choices whose expert is here
+  const float* weights = nullptr;        ///< [PE][choice_stride]
+  Size id_stride = 0;                    ///< max_tokens * top_k or more
+  Size choice_stride = 0;                ///< likewise
 };
 
 /// The sizes of a plan's buffers.

@@ -71,11 +71,11 @@ ExpertRouting arrays_of(const Routing& r) {
           .counts = r.counts(),
           .starts = r.starts(),
           .slots = r.slots(),
-          .choices = r.choices(),
-          .ids_stride = r.ids(1) - r.ids(0),
           .ids = r.ids(0),
           .places = r.places(0),
-          .weights = r.weights(0)};
+          .weights = r.weights(0),
+          .id_stride = r.ids(1) - r.ids(0),
+          .choice_stride = r.places(1) - r.places(0)};
 }
 
 }  // namespace kernels

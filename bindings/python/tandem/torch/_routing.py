@@ -101,32 +101,30 @@ class Arrays:
         """`count` words from byte `begin` on."""
         return self.memory.narrow(0, begin // 4, count)
 
-    def of_choices(self, begin: int, stride: int) -> torch.Tensor:
-        """An array of the choices of all PEs, `stride` words each: PEs x tokens x choices of a token."""
+    def _of_choices(self, begin: int, stride: int) -> torch.Tensor:
+        """An array of the choices of all PEs: PEs x tokens x choices of a token."""
         p = self.problem
-        shape = (self.pes, p.max_tokens, p.top_k)
-        return self.memory.as_strided(shape, (stride, p.top_k, 1), self.memory.storage_offset() + begin // 4)
+        words = self.at(begin, self.pes * stride).view(self.pes, stride)
+        return words[:, : p.max_tokens * p.top_k].view(self.pes, p.max_tokens, p.top_k)
 
     def ids(self) -> torch.Tensor:
-        """The experts of all choices."""
-        return self.of_choices(self.sizes.ids_at, self.sizes.ids_stride)
-
-    def are_here(self) -> torch.Tensor:
-        """Whether the expert of each choice is this rank's. Places of others are undefined."""
-        here = self.problem.experts // self.pes
-        first = _groups.rank_in(self.problem.group) * here
-        return (self.ids() >= first) & (self.ids() < first + here)
+        """The experts of all choices, or -1."""
+        return self._of_choices(self.sizes.ids_at, self.sizes.id_stride)
 
     def weights(self) -> torch.Tensor:
         """The weights of all choices."""
-        return self.of_choices(self.sizes.weights_at, self.sizes.choices).view(torch.float32)
+        return self._of_choices(self.sizes.weights_at, self.sizes.choice_stride).view(torch.float32)
 
     def rows(self) -> torch.Tensor:
         """The row of each choice, or the number of rows for a choice without a row here."""
-        places = self.of_choices(self.sizes.places_at, self.sizes.choices)
+        ids, here = self.ids(), self.problem.experts // self.pes
+        first = _groups.rank_in(self.problem.group) * here
+        places = self._of_choices(self.sizes.places_at, self.sizes.choice_stride)
         tokens = self.at(self.sizes.tokens_at, self.pes).view(-1, 1, 1)
         numbers = torch.arange(self.problem.max_tokens, device=places.device).view(1, -1, 1)
-        return torch.where(self.are_here() & (places >= 0) & (numbers < tokens), places, self.sizes.rows).to(torch.int64)
+        # Other places and ids are not defined.
+        is_here = (numbers < tokens) & (ids >= first) & (ids < first + here) & (places >= 0)
+        return torch.where(is_here, places, self.sizes.rows).to(torch.int64)
 
     def by_row(self, values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Moves a value of each choice to its row. A row without a choice gets zero."""
@@ -148,6 +146,6 @@ class Arrays:
     def with_ones(self) -> torch.Tensor:
         """A copy of the routing whose weights are all 1."""
         made = self.memory.clone()
-        count = self.pes * self.sizes.choices
+        count = self.pes * self.sizes.choice_stride
         made.narrow(0, self.sizes.weights_at // 4, count).view(torch.float32).fill_(1.0)
         return made
