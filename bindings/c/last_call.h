@@ -47,9 +47,9 @@ struct EventDestroy {
 /// An earlier call's stream is not used any more, because it may have been destroyed or be captured. Every thread has
 /// its own cudaStreamPerThread, so calls there have their event at once.
 ///
-/// Calls of one capture follow each other, and plain calls do. If graphs are ordered too, one event leads from each graph
-/// or plain call to what is launched next, from the first capture on. A captured call may be the first of its kind and
-/// make a plan, so the calling thread's mode is relaxed.
+/// Calls of one capture follow each other, and plain calls do. If graphs are ordered too, one event leads from each
+/// graph or plain call to what is launched next, from the first capture on. A captured call may be the first of its
+/// kind and make a plan, so the calling thread's mode is relaxed.
 class LastCall final : public StreamOrder {
  public:
   /// `calls` and `launches`, that of the world's GPU, live as long. `sms`: those of the GPU. With `orders_graphs` the

@@ -179,8 +179,8 @@ class BlockContract : public BlockOps<BlockContract> {
   // --- signals -------------------------------------------------------------------------------------------------------
   // OpenSHMEM 1.5 sections 9.8 and 9.10
 
-  // The additions of PEs of other nodes to a word need not be atomic with those of its own node. So a word to which other
-  // nodes add is added to by them alone, or in an order.
+  // The additions of PEs of other nodes to a word need not be atomic with those of its own node. So a word to which
+  // other nodes add is added to by them alone, or in an order.
 
   /// Changes PE `pe`'s word. Relaxed: it orders nothing.
   TANDEM_DEVICE void signal(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet);

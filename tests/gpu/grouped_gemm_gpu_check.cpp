@@ -1,5 +1,5 @@
-// The grouped GEMM with hooks on one GPU, with tables of panels that the GPU makes. It is compared with sums by the host
-// on integers, so every element must be exact.
+// The grouped GEMM with hooks on one GPU, with tables of panels that the GPU makes. It is compared with sums by the
+// host on integers, so every element must be exact.
 //
 //   grouped_gemm_gpu_check [ROUNDS]     rounds of the test in which rows of A arrive while the GEMM runs; default 10
 

@@ -35,9 +35,9 @@ class GroupPanels {
   /// Enqueues a kernel that makes the table from the rows of each group, which the device reads. `starts` has the
   /// groups' first rows, multiples of tile_m, and is null with most_rows. CUDA graphs can capture it.
   ///
-  /// If the table has no room for all panels, the stream's next `synchronize` throws InvalidArgument. It names the first
-  /// group that lacks some, and the number of panels. The table then has fewer panels, and nothing is written behind it.
-  /// It throws for a group with more than most_rows rows, too, which loses the last ones.
+  /// If the table has no room for all panels, the stream's next `synchronize` throws InvalidArgument. It names the
+  /// first group that lacks some, and the number of panels. The table then has fewer panels, and nothing is written
+  /// behind it. It throws for a group with more than most_rows rows, too, which loses the last ones.
   virtual void make(Stream& stream, const std::int32_t* counts, const std::int32_t* starts = nullptr) = 0;
   /// Returns the groups for a GEMM, with the table and its gate's words.
   virtual GemmGroups groups() const = 0;
