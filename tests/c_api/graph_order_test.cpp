@@ -8,9 +8,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Stream = test::FakeStream;
 
-void call(LastCall& order, Stream& stream) {
+void call(LastCall& order, test::FakeStream& stream) {
   static_cast<StreamOrder&>(order).then(&stream, [](bool) {});
 }
 
@@ -18,7 +17,7 @@ TEST(GraphOrder, LeadsFromPlainCallsToGraphsAndBack) {
   const test::FakeStreamCalls calls;
   LaunchOrder launches;
   LastCall order(calls, launches, 132, true);
-  Stream plain{1}, captured{2, 7}, branch{3, 7}, other{4, 8};
+  test::FakeStream plain{1}, captured{2, 7}, branch{3, 7}, other{4, 8};
   call(order, plain);
   call(order, captured);
   EXPECT_THAT(captured.waits_in_graph, ElementsAre(1));
@@ -39,8 +38,8 @@ TEST(GraphOrder, IsLeftToTheProgramUnlessItIsWanted) {
   const test::FakeStreamCalls calls;
   LaunchOrder launches;
   LastCall order(calls, launches, 132, false);
-  Stream plain{1}, captured{2, 7};
-  for (Stream* const stream : {&plain, &captured, &plain}) call(order, *stream);
+  test::FakeStream plain{1}, captured{2, 7};
+  for (test::FakeStream* const stream : {&plain, &captured, &plain}) call(order, *stream);
   EXPECT_THAT(captured.waits_in_graph, IsEmpty());
   EXPECT_THAT(plain.waited_for, IsEmpty());
 }
@@ -49,7 +48,7 @@ TEST(GraphOrder, RecordsNothingInAStreamThatIsCapturedMeanwhile) {
   const test::FakeStreamCalls calls;
   LaunchOrder launches;
   LastCall order(calls, launches, 132, true);
-  Stream plain{1}, captured{2, 7};
+  test::FakeStream plain{1}, captured{2, 7};
   call(order, plain);
   plain.capture = 7;
   call(order, captured);

@@ -14,7 +14,6 @@ namespace {
 
 using Calls = test::FakeStreamCalls;
 using Numbers = test::Numbers;
-using Stream = test::FakeStream;
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -28,7 +27,7 @@ struct Worlds {
   }
   /// Returns the streams for whose work a call of these blocks waits.
   Numbers call(std::size_t world, int blocks) {
-    Stream& stream = streams[world - 1];
+    test::FakeStream& stream = streams[world - 1];
     StreamOrder& order = *orders[world - 1];
     stream.waited_for.clear();
     order.then(&stream, [&](bool) { order.reserve(&stream, blocks); });
@@ -37,7 +36,7 @@ struct Worlds {
 
   Calls calls;
   LaunchOrder launches;
-  std::vector<Stream> streams;
+  std::vector<test::FakeStream> streams;
   std::vector<std::unique_ptr<LastCall>> orders;
 };
 
@@ -85,7 +84,7 @@ TEST(LaunchOrder, LeavesCapturesAlone) {
 TEST(CaptureMode, IsRelaxedWithinACallAlone) {
   Worlds worlds(1);
   StreamOrder& order = *worlds.orders[0];
-  Stream& stream = worlds.streams[0];
+  test::FakeStream& stream = worlds.streams[0];
   stream.capture = 7;
   order.then(&stream, [&](bool) { EXPECT_EQ(worlds.calls.mode, StreamCalls::kRelaxed); });
   EXPECT_EQ(worlds.calls.mode, 0);

@@ -93,17 +93,11 @@ TEST_P(CProgramsOnHost, RunAnOverlappedOperator) {
   run(GetParam(), [](const Peer& p) {
     const auto n = static_cast<size_t>(p.n);
     const size_t m = 16 * n, k = 32, columns = 16;
-    const tandem_problem problem{.m = m,
-                                 .n = columns * n,
-                                 .k = k,
-                                 .type = TANDEM_BF16,
-                                 .ns = nullptr,
-                                 .num_b = 0,
-                                 .out_type = {},
-                                 .b_layout = {},
-                                 .activation = {},
-                                 .a_scale_per_row = 0,
-                                 .b_scale_per_column = 0};
+    tandem_problem problem{};
+    problem.m = m;
+    problem.n = columns * n;
+    problem.k = k;
+    problem.type = TANDEM_BF16;
     tandem_plan* plan = nullptr;
     ASSERT_EQ(error_of(tandem_plan_create(&plan, p.world, TANDEM_ALL_GATHER_GEMM, &problem)), "");
     constexpr unsigned short kOne = 0x3F80, k32 = 0x4200;  // of bf16

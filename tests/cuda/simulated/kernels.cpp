@@ -2,6 +2,7 @@
 // the links finds no wrong word. There are no collectives and GEMMs, but plans of two_shot with f32 can be made.
 #include <atomic>
 
+#include "cuda/device/gather_rows.h"
 #include "cuda/device/gemm.h"
 #include "cuda/device/register.h"
 #include "cuda/device/self_test.h"
@@ -55,6 +56,7 @@ void check_hooked_gemm(const Gemm&) {
 void check_gemm(const Gemm&, int) {}
 const SkinnyKernel* skinny_kernel(const Gemm&, int) { return nullptr; }
 bool has_own_kernel(const Gemm&) { return has_gemm_kernels; }
+Gemm gather_rows(const Gemm& gemm, int, cudaStream_t) { return gemm; }
 const GemmKernel& find_gemm_kernel(const Gemm&) { throw Unsupported("gemm: not on simulated GPUs"); }
 
 }  // namespace tandem::cuda
