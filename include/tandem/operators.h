@@ -112,8 +112,8 @@ struct OperatorOptions {
   /// limit as "TN format"). A plan never transposes, since only the caller knows whether B changes between runs.
   BLayout b_layout = BLayout::kNxK;
   /// Applied to the complete sum (bias included) in f32, before rounding. It is the same in every strategy. For
-  /// all_gather_gemm it may be gated. Then n counts the gates and the ups of B, each PE has a multiple of 16 of them,
-  /// and C has half as many columns (interleave_gates in tandem/advanced/gemm.h).
+  /// all_gather_gemm it may be gated. Then n counts the gates and the ups of B, and C has half as many columns. Each PE
+  /// has a multiple of 16 gates and ups (interleave_gates in tandem/advanced/gemm.h).
   Activation activation = Activation::kNone;
   bool a_scale_per_row = false;     ///< fp8: OperatorCall::a_scale holds one scale for each row, else one for A
   bool b_scale_per_column = false;  ///< fp8: each b_scale holds one scale for each column of C, else one for B

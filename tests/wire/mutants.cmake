@@ -32,4 +32,5 @@ tandem_wire_mutant(refusal_of_repeats proxy "s/header->number <= from.received/f
 tandem_wire_mutant(bounds proxy "s/offset < 0 .* most - bytes/false/" "Proxies.RefuseWhatReachesBeyondTheirMemory")
 tandem_wire_mutant(authentication message "s/(raw\\(from_.*\\)\\)) != 0/\\1 > 0/" "*Messages.AreRefusedWithAnyBitChanged*")
 tandem_wire_mutant(heartbeats proxy "s/send\\(header, nullptr\\);  .*/{}/" "Heart.BeatsAlongTheRailAlone")
-tandem_wire_mutant(answers_to_flushes proxy "/::send_flush/,/^}/ s/\\+\\+open_.*//" "Proxies.FlushPuts")
+tandem_wire_mutant(answers_to_flushes proxy "/::send_flush/,/^}/ s/\\+\\+open_.*//"
+                   "Proxies.AnswerFlushesOnceTheOtherSideHasAnswered")

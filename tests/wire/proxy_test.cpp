@@ -125,6 +125,48 @@ TEST(Proxies, FlushPuts) {
   }
 }
 
+/// Counts what PE 0 does, and leaves PE 1 deaf for a time.
+class Held final : public Wrapped {
+ public:
+  struct State {
+    std::atomic<int> sent{0}, waits_after_both{0};
+    std::atomic<bool> is_deaf{true};
+  };
+  Held(int pe, std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), pe_(pe), state_(state) {}
+
+  bool send(int pe, View header, View data) override {
+    const bool done = Wrapped::send(pe, header, data);
+    if (pe_ == 0 && done) ++state_.sent;
+    return done;
+  }
+  bool poll(const std::function<void(View)>& take) override {
+    return !(pe_ == 1 && state_.is_deaf) && Wrapped::poll(take);
+  }
+  void wait(int ms) override {
+    if (pe_ == 0 && state_.sent == 2) ++state_.waits_after_both;
+    Wrapped::wait(std::min(ms, 1));
+  }
+
+ private:
+  int pe_;
+  State& state_;
+};
+
+TEST(Proxies, AnswerFlushesOnceTheOtherSideHasAnswered) {
+  Held::State state;
+  Pes pes(2, {.wrap = [&](int pe, std::unique_ptr<Endpoint> inner) {
+            return std::make_unique<Held>(pe, std::move(inner), state);
+          }});
+  std::uint64_t source = 1;
+  pes.post(0, put(1, &source, 8, 8));
+  const std::uint64_t flush = pes.post(0, {.kind = Letter::Kind::kFlush});
+  await([&] { return state.waits_after_both > 1; });  // the put and the flush were sent, and no message came
+  EXPECT_FALSE(pes.proxy(0).mailbox().is_answered(flush));
+  state.is_deaf = false;
+  await([&] { return pes.proxy(0).mailbox().is_answered(flush); });
+  EXPECT_EQ(pes.word(1, 8), 1U);
+}
+
 TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
   const auto error_of = [](Letter letter) {
     Pes pes(2);

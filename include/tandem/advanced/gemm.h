@@ -153,8 +153,8 @@ struct GemmSum {
   Signals arrived = {};      ///< SkinnyExchange::words; for the simulator, whose data carries no flag
 };
 
-/// Residual and RMS norm of the rows of a GemmSum, in the same kernel: `sum` is C plus the residual, rounded, and C
-/// becomes sum / sqrt(mean(sum^2) + epsilon) * weight + bias. The blocks exchange the squares of their columns, so all
+/// Residual and RMS norm of the rows of a GemmSum, in the same kernel. `sum` is C plus the residual, rounded. C becomes
+/// sum / sqrt(mean(sum^2) + epsilon) * weight + bias. The blocks exchange the squares of their columns, so all
 /// of them run at the same time (skinny_norms in src/gemm/contract/skinny.h).
 struct GemmNorm {
   const void* weight = nullptr;    ///< n values of `out_type`; null: no norm

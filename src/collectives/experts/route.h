@@ -1,8 +1,8 @@
 #pragma once
 /// Every PE's choices to all PEs, and the rows of each expert here in the order (PE from this one on, token, choice).
 ///
-/// Nobody counts before sending: choices travel as packets to a place of their own, and each block that ranks the rows
-/// of an expert reads the packets itself, those of several PEs at once. Ranks are prefix sums, so the order never
+/// No PE counts before it sends, since choices travel as packets to a place of their own. Each block that ranks the
+/// rows of an expert reads the packets itself, those of several PEs at once. Ranks are prefix sums, so the order never
 /// depends on timing.
 
 #include "base/gpu_kernel.h"

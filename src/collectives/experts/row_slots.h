@@ -40,7 +40,7 @@ struct RowSlots {
   TANDEM_DEVICE Epoch next_epoch(Block& block, CallPart part) const {
     return block.next_epoch(part == CallPart::kReceive ? received : epochs);
   }
-  /// The number of the place for a token of PE `from` at PE `to`, or of PE `to` at PE `from`; the next PE's come first.
+  /// The number of the place for a token of PE `from` at PE `to`, or the other way round. The next PE's come first.
   TANDEM_DEVICE Size place(const Routing& routing, Epoch epoch, int from, int to, Size token) const {
     const int peer = from > to ? from - to - 1 : from - to - 1 + routing.pes;
     const Size slot = static_cast<Size>(epoch % static_cast<Epoch>(slots)) * (routing.pes - 1) + peer;
@@ -51,9 +51,9 @@ struct RowSlots {
   TANDEM_DEVICE Tiles pieces_of(Range bytes) const { return {bytes, piece_bytes}; }
 
   // A routing may serve many calls, in which a PE need not get rows from every other one. So each call waits until all
-  // PEs have begun to receive it, or the one `lag` calls before it, and then they have received the previous one. The
-  // slot of that one may be written again: by the next call but one, or with halves by the call that begins once all
-  // batches are received. With a lag the wait is over at once, since those signals are a call old.
+  // PEs have started to receive it, or the one `lag` calls before it. They have received the previous one then, and its
+  // slot may be written again. The next call but one does so, or with halves the call after all batches are received.
+  // With a lag the wait is over at once, since those signals are a call old.
   template <class Block>
   TANDEM_DEVICE void announce(Block& block, Epoch epoch) const {
     if (block.index() != 0) return;

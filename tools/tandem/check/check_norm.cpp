@@ -116,7 +116,7 @@ void add_normed_cases(std::vector<CheckCase>& cases, int pes) {
     cases.push_back(case_of(pes, variant.name, runs));
     cases.back().has_twin = true;  // all_reduce_norm and the operators' own cases cover it
   }
-  if (pes == 2) cases.push_back(few_rows(pes));
+  if (pes == 3) cases.push_back(few_rows(pes));
 }
 
 }  // namespace
