@@ -273,7 +273,7 @@ std::optional<KernelRequest> gemm_request(const Simulator& simulator, int pe, co
   // A tile's stages take an SM's memory: nothing fits beside it.
   request.threads = request.room = simulator.machine.gpu.max_threads_per_sm;
   request.startup = std::max<Time>(0, from_us(machine.gemm.launch_us) - simulator.costs.graph_gap);
-  const auto job = std::make_shared<Job>(gemm, sms, !fills);
+  const auto job = std::make_shared<Job>(Job{gemm, sms, !fills});
   if (gemm.groups.count == 0) job->tiles = tiles_of(machine, job->gemm, sms);
   request.body = [job](Role& role) { Worker(role, *job).run(); };
   return request;

@@ -27,6 +27,6 @@ double normed_tolerance(const OperatorRun& run, double tolerance);
 
 /// Compares C with the reference. The error is measured against the typical size of a normed sum. A quantised C is
 /// compared with the quotient of the reference and its own scale.
-Mismatch check_normed(const OperatorRun& run, std::uint64_t seed, const NormedRows& rows, double tolerance);
+Mismatch check_normed(const OperatorRun& run, std::uint64_t seed, const NormedRows& given, double tolerance);
 
 }  // namespace tandem::cli

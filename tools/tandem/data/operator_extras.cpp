@@ -108,6 +108,7 @@ void OperatorExtras::fill(Size m) {
     const auto copy_row = [&](std::byte* to, const std::vector<float>& row) {
       dispatch(o.result_type(), [&]<class T>() {
         std::vector<T> values;
+        values.reserve(row.size());
         for (const float value : row) values.push_back(convert<T>(value));
         copy(to, values);
       });
