@@ -4,7 +4,6 @@
 //   normed_operators_gpu_check [PES]    only so many PEs (default: 1, 2, 3 and 4; PEs may share a GPU)
 
 #include <cstdlib>
-#include <mutex>
 
 #include "gpu/counted_check.h"
 #include "operators/reference/normed_runs.h"
@@ -31,6 +30,16 @@ constexpr OperatorNorm kNorms[] = {
     {.norm = Norm::kRms, .residual = true, .sum = true, .quantisation = Quantisation::kRow},
     {.norm = Norm::kNone, .residual = true, .quantisation = Quantisation::kGroup}};
 
+constexpr DType kTypes[] = {DType::kBF16, DType::kE4M3, DType::kF16};
+
+std::string describe(const NormedRuns& runs, int pes) {
+  const OperatorOptions& o = runs.options;
+  return fmt::format("{} {} shots {} {} {}x{} norm {} quantise {}{}{}{}{} on {} PEs", name(runs.op), name(o.form),
+                     o.shots, name(o.type), o.m, o.n, name(o.norm.norm), name(o.norm.quantisation),
+                     o.norm.residual ? " residual" : "", o.norm.norm_bias ? " norm_bias" : "", o.norm.sum ? " sum" : "",
+                     runs.sum_in_residual ? " in place" : "", pes);
+}
+
 std::vector<NormedRuns> cases() {
   std::vector<NormedRuns> all;
   for (const Way& way : kWays)
@@ -41,7 +50,7 @@ std::vector<NormedRuns> cases() {
         OperatorOptions& o = runs.options;
         o.m = rows;
         o.n = 1032;
-        o.type = all.size() % 3 == 2 ? DType::kF16 : all.size() % 3 == 1 ? DType::kE4M3 : DType::kBF16;
+        o.type = kTypes[(all.size() + all.size() / 3) % std::size(kTypes)];
         o.form = way.form;
         o.shots = way.shots;
         o.norm = norm;
@@ -72,27 +81,30 @@ std::vector<NormedRuns> few_rows(int sms) {
   return all;
 }
 
+/// Returns the SMs on which a PE counts.
+int sms_of_pe(int pes) {
+  int sms = 0;
+  CudaThreads(pes, checked_world()).run([&](World& world) {
+    if (world.pe() == 0) sms = world.machine().gpu.sm_count;
+  });
+  return sms;
+}
+
 void check_all(int pes) {
-  std::mutex mutex;
-  std::vector<std::string> problems;
-  std::size_t count = 0;
+  std::vector<NormedRuns> all = cases();
   try {
-    CudaThreads threads(pes, checked_world());
-    threads.run([&](World& world) {
-      std::vector<NormedRuns> all = cases();
-      for (const NormedRuns& runs : few_rows(world.machine().gpu.sm_count)) all.push_back(runs);
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        const std::string wrong = ops::wrong_of_normed_runs(world, all[i]);
-        const std::lock_guard lock(mutex);
-        count = all.size();
-        problems.resize(all.size());
-        if (!wrong.empty()) problems[i] = wrong;
-      }
-    });
-  } catch (const std::exception& exception) {
-    return report(fmt::format("normed operators on {} PEs", pes), exception.what());
+    for (const NormedRuns& runs : few_rows(sms_of_pe(pes))) all.push_back(runs);
+  } catch (const std::exception& error) {
+    return report(fmt::format("normed operators on {} PEs", pes), error.what());
   }
-  for (std::size_t i = 0; i < count; ++i) report(fmt::format("case {} on {} PEs", i, pes), problems[i]);
+  for (NormedRuns& runs : all) runs.own_buffers = pes > cuda_devices();
+  // One stream serves all cases of a world. With a new one for each case, kernels of PEs that share a GPU did not
+  // always start while others waited for them (docs/measured.md).
+  check_cases(pes, all, describe, [](World& world) {
+    return [&world, main = world.make_stream("main")](const NormedRuns& runs) mutable {
+      return ops::wrong_of_normed_runs(world, main, runs);
+    };
+  });
 }
 
 }  // namespace

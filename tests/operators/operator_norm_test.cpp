@@ -69,12 +69,14 @@ NormedRuns numbered(int number) {
   o.norm = {steps.norm, steps.residual, steps.norm_bias, steps.sum, 1e-6, steps.quantisation};
   if (steps.quantisation == Quantisation::kStatic) o.norm.scale = 0.5;
   runs.rows = {o.m, o.m / 2, o.m};
+  runs.own_buffers = number % 4 == 1;
   return runs;
 }
 
 std::string wrong(World& world, const NormedRuns& runs) {
   try {
-    return wrong_of_normed_runs(world, runs);
+    Stream main = world.make_stream("main");
+    return wrong_of_normed_runs(world, main, runs);
   } catch (const Error& error) {
     return error.what();
   }

@@ -32,19 +32,14 @@ AllReduceNormOptions example_options(const NormedRuns& runs) {
 
 class Runs {
  public:
-  Runs(World& world, const NormedRuns& runs)
+  Runs(World& world, Stream& main, const NormedRuns& runs)
       : world_(world),
+        main_(main),
         runs_(runs),
         depth_(std::max({runs.options.m, runs.depth, Size{1}})),
         most_(example_options(runs), world.num_pes(), runs.options.m, 0) {
     const OperatorOptions& o = runs.options;
-    a_ = room(o.m * depth_ * size_of(o.type), "a");
-    b_ = room(o.n * depth_ * size_of(o.type), "b");
-    c_ = room(most_.out_bytes(), "c");
-    const Size whole = o.m * o.n * size_of(o.result_type());
-    residual_ = room(whole, "residual");
-    sum_ = runs.sum_in_residual ? residual_ : room(whole, "sum");
-    scales_ = room(most_.scales_bytes(), "scales");
+    if (!runs.own_buffers) shared_ = shared_buffers();
     weight_ = copied(most_.weight(), "weight");
     norm_bias_ = copied(most_.norm_bias(), "norm_bias");
     OperatorOptions complete = o;
@@ -53,11 +48,11 @@ class Runs {
   }
 
   std::string wrong() {
-    Stream stream = world_.make_stream("main");
     std::vector<Call> calls;
     for (std::size_t i = 0; i < runs_.rows.size(); ++i) calls.push_back(prepared(static_cast<int>(i)));
-    for (const Call& call : calls) enqueue(stream, call);
-    stream.synchronize();
+    world_.barrier();  // no kernel waits while a PE on the same GPU still makes memory
+    for (const Call& call : calls) runs_.own_buffers ? run(call, call.buffers) : run_in_shared(call);
+    main_.synchronize();
     for (std::size_t i = 0; i < calls.size(); ++i)
       if (const std::string text = verify(calls[i]); !text.empty())
         return fmt::format("PE {}, run {} of {} rows: {}", world_.pe(), i + 1, runs_.rows[i], text);
@@ -65,9 +60,12 @@ class Runs {
   }
 
  private:
+  struct Buffers {
+    std::byte *a, *b, *residual, *c, *sum, *scales;
+  };
   struct Call {
     kernels::NormExample example;
-    std::byte *a, *b, *residual, *c, *sum, *scales;  // copies of inputs and outputs
+    Buffers buffers;  // of the run, or copies of its inputs and outputs
   };
 
   std::byte* room(Size bytes, const char* what) { return world_.heap().allocate_local<std::byte>(bytes, what); }
@@ -75,6 +73,20 @@ class Runs {
     std::byte* const memory = room(static_cast<Size>(bytes.size()), what);
     world_.copy_in(memory, bytes.data(), static_cast<Size>(bytes.size()));
     return memory;
+  }
+
+  /// Returns buffers for any run.
+  Buffers shared_buffers() {
+    const OperatorOptions& o = runs_.options;
+    const Size whole = o.m * o.n * size_of(o.result_type());
+    Buffers all{};
+    all.a = room(o.m * depth_ * size_of(o.type), "a");
+    all.b = room(o.n * depth_ * size_of(o.type), "b");
+    all.residual = room(whole, "residual");
+    all.c = room(most_.out_bytes(), "c");
+    all.sum = runs_.sum_in_residual ? all.residual : room(whole, "sum");
+    all.scales = room(most_.scales_bytes(), "scales");
+    return all;
   }
 
   /// Returns rows x depth elements: value(row, l).
@@ -102,16 +114,15 @@ class Runs {
   Call prepared(int number) {
     kernels::NormExample example(example_options(runs_), world_.num_pes(), runs_.rows[static_cast<std::size_t>(number)],
                                  number);
-    std::byte* const a = copied(matrix(example.rows(), [](Size row, Size l) { return row == l ? 1 : 0; }), "identity");
-    std::byte* const b = copied(columns_of(example), "columns");
-    std::byte* const residual = copied(example.residual(world_.pe()), "residual");
-    return {example,
-            a,
-            b,
-            residual,
-            room(example.out_bytes(), "results"),
-            room(example.sum_bytes(world_.pe()), "results"),
-            room(example.scales_bytes(), "results")};
+    Buffers own{};
+    own.a = copied(matrix(example.rows(), [](Size row, Size l) { return row == l ? 1 : 0; }), "identity");
+    own.b = copied(columns_of(example), "columns");
+    own.residual = copied(example.residual(world_.pe()), "residual");
+    own.c = room(example.out_bytes(), "results");
+    const bool in_place = runs_.own_buffers && runs_.sum_in_residual;
+    own.sum = in_place ? own.residual : room(example.sum_bytes(world_.pe()), "results");
+    own.scales = room(example.scales_bytes(), "results");
+    return {example, own};
   }
 
   /// Returns this PE's part of `bytes` of all rows.
@@ -120,24 +131,30 @@ class Runs {
     return bytes / rows * split(rows, world_.num_pes())[world_.pe()].size();
   }
 
-  void enqueue(Stream& stream, const Call& call) {
+  void run(const Call& call, const Buffers& in) {
     const OperatorOptions& o = runs_.options;
-    const Size rows = call.example.rows();
-    stream.copy_async(a_, call.a, rows * depth_ * size_of(o.type));
-    stream.copy_async(b_, call.b, o.n * depth_ * size_of(o.type));
-    stream.copy_async(residual_, call.residual, own(rows * o.n * size_of(o.result_type()), rows));
-    const void* const b = b_;
-    void* const c = c_;
-    OperatorCall run{.m = rows, .a = a_, .b = {&b, 1}, .c = {&c, 1}};
-    if (o.norm.residual) run.residual = residual_;
+    const void* const b = in.b;
+    void* const c = in.c;
+    OperatorCall run{.m = call.example.rows(), .a = in.a, .b = {&b, 1}, .c = {&c, 1}};
+    if (o.norm.residual) run.residual = in.residual;
     if (o.norm.norm != Norm::kNone) run.norm_weight = weight_;
     if (o.norm.norm_bias) run.norm_bias = norm_bias_;
-    if (o.norm.sum) run.sum = sum_;
-    if (most_.scales_bytes() > 0) run.scales = reinterpret_cast<float*>(scales_);
-    plan_->run(stream, run);
-    stream.copy_async(call.c, c_, own(call.example.out_bytes(), rows));
-    stream.copy_async(call.sum, sum_, call.example.sum_bytes(world_.pe()));
-    stream.copy_async(call.scales, scales_, own(call.example.scales_bytes(), rows));
+    if (o.norm.sum) run.sum = in.sum;
+    if (most_.scales_bytes() > 0) run.scales = reinterpret_cast<float*>(in.scales);
+    plan_->run(main_, run);
+  }
+
+  void run_in_shared(const Call& call) {
+    const OperatorOptions& o = runs_.options;
+    const Size rows = call.example.rows();
+    const Buffers& kept = call.buffers;
+    main_.copy_async(shared_.a, kept.a, rows * depth_ * size_of(o.type));
+    main_.copy_async(shared_.b, kept.b, o.n * depth_ * size_of(o.type));
+    main_.copy_async(shared_.residual, kept.residual, own(rows * o.n * size_of(o.result_type()), rows));
+    run(call, shared_);
+    main_.copy_async(kept.c, shared_.c, own(call.example.out_bytes(), rows));
+    main_.copy_async(kept.sum, shared_.sum, call.example.sum_bytes(world_.pe()));
+    main_.copy_async(kept.scales, shared_.scales, own(call.example.scales_bytes(), rows));
   }
 
   std::string verify(const Call& call) {
@@ -146,24 +163,28 @@ class Runs {
       world_.copy_out(host.data(), memory, bytes);
       return host;
     };
-    const Bytes c = of_device(call.c, call.example.out_bytes());
-    const Bytes sum = of_device(call.sum, call.example.sum_bytes(world_.pe()));
-    const Bytes scales = of_device(call.scales, call.example.scales_bytes());
+    const Bytes c = of_device(call.buffers.c, call.example.out_bytes());
+    const Bytes sum = of_device(call.buffers.sum, call.example.sum_bytes(world_.pe()));
+    const Bytes scales = of_device(call.buffers.scales, call.example.scales_bytes());
     if (runs_.op == Operator::kGemmAllReduce)
       return call.example.errors(world_.pe(), c.data(), sum.data(), scales.data()).first;
     return call.example.errors_of_own(world_.pe(), c.data(), sum.data(), scales.data()).first;
   }
 
   World& world_;
+  Stream& main_;
   const NormedRuns& runs_;
   Size depth_;
   kernels::NormExample most_;
-  std::byte *a_, *b_, *c_, *residual_, *sum_, *scales_, *weight_, *norm_bias_;
+  Buffers shared_{};
+  std::byte *weight_, *norm_bias_;
   std::unique_ptr<OperatorPlan> plan_;
 };
 
 }  // namespace
 
-std::string wrong_of_normed_runs(World& world, const NormedRuns& runs) { return Runs(world, runs).wrong(); }
+std::string wrong_of_normed_runs(World& world, Stream& main, const NormedRuns& runs) {
+  return Runs(world, main, runs).wrong();
+}
 
 }  // namespace tandem::ops

@@ -45,7 +45,8 @@ class NormedProgram final : public CheckProgram {
  public:
   explicit NormedProgram(NormedRuns runs) : runs_(std::move(runs)) {}
   void run(World& world) const override {
-    if (const std::string wrong = ops::wrong_of_normed_runs(world, runs_); !wrong.empty())
+    Stream main = world.make_stream("main");
+    if (const std::string wrong = ops::wrong_of_normed_runs(world, main, runs_); !wrong.empty())
       throw checker::WrongResult(world.pe(), wrong);
   }
 
