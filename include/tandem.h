@@ -31,7 +31,7 @@
  * graph, in any of its branches. Nothing orders a captured call with work outside its graph: the caller keeps replays
  * apart from other calls and from other graphs. The first call of a kind (collective, type, operation, size class)
  * meets the other processes and allocates, so make it once before you capture it. A stream may be destroyed or captured
- * once its calls have returned; if all calls of the world used that one stream, call tandem_synchronize() first.
+ * once its calls have returned; if all plain calls of the world used that one stream, call tandem_synchronize() first.
  *
  * Several worlds. Calls that wait for peers occupy SMs meanwhile. If collectives and messages of several worlds do not
  * fit on a GPU side by side, a call waits in stream order for those before it. All PEs make them in the same order, as

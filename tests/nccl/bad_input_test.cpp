@@ -142,6 +142,21 @@ TEST(NcclBadInput, LeavesAnOperationThatNothingTakes) {
   });
 }
 
+// A communicator of one rank has a world since its first sum with a factor.
+TEST(NcclBadInput, LetsOneRankNotWaitForItself) {
+  run(1, [](const Rank& r) {
+    float scalar = 2, data = 3;
+    auto op = ncclSum;
+    ASSERT_EQ(error_of(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, r.comm)), "");
+    ASSERT_EQ(error_of(ncclAllReduce(&data, &data, 1, ncclFloat32, op, r.comm, nullptr), r.comm), "");
+    EXPECT_EQ(data, 6);
+    ncclWaitSignalDesc_t never{1, 0, 0, 0};
+    EXPECT_THAT(error_of(ncclWaitSignal(1, &never, r.comm, nullptr), r.comm),
+                StartsWith("5: signal: one rank waits for a signal"));
+    EXPECT_EQ(error_of(ncclRedOpDestroy(op, r.comm)), "");
+  });
+}
+
 TEST(NcclMemory, IsAllocatedRegisteredAndFreed) {
   run(1, [](const Rank& r) {
     void* memory = nullptr;

@@ -68,7 +68,7 @@ NormedRuns numbered(int number) {
   o.use_tuned = false;
   o.norm = {steps.norm, steps.residual, steps.norm_bias, steps.sum, 1e-6, steps.quantisation};
   if (steps.quantisation == Quantisation::kStatic) o.norm.scale = 0.5;
-  runs.rows = {o.m, o.m / 2, o.m};
+  runs.rows = {o.m, std::max<Size>(o.m - 1, 0), o.m / 2, o.m};
   runs.own_buffers = number % 4 == 1;
   return runs;
 }

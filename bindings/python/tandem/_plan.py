@@ -96,6 +96,7 @@ class ExchangePlan(OneCallPlan):
 
     def __init__(self, world: World, max_rows: int, segments: tuple[int, ...], dtype: str, to_rows: bool) -> None:
         self.max_rows = max_rows
+        self.copied: Any = None  # an event of a GPU behind the copies of the last results
         count = len(segments)
         super().__init__(
             world,

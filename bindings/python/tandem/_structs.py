@@ -165,9 +165,6 @@ class ExpertsProblem(ctypes.Structure):
         ("scales_by_group", _int),
         ("transport", _int),
         ("batches", _int),
-        ("scales_by_group", _int),
-        ("transport", _int),
-        ("batches", _int),
     ]
 
 

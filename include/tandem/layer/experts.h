@@ -117,7 +117,7 @@ struct RouteCall {
   const void* ids = nullptr;                       ///< [tokens][top_k]: experts, or -1
   DType id_type = DType::kI32;                     ///< i32 or i64
   const float* weights = nullptr;                  ///< [tokens][top_k]; null: all 1
-  void* routing = nullptr;                         ///< routing_bytes() bytes at a multiple of 16
+  void* routing = nullptr;  ///< routing_bytes() bytes at a multiple of 16; a checked program zeroes them
 };
 
 /// The arguments of `dispatch`: any memory of this PE.

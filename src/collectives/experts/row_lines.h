@@ -24,7 +24,7 @@ struct RowLines : RowSlots {
     rows.lines = setup.template symmetric<LL128Line>(rows.places(routing) * rows.pieces * rows.lines_of_piece, "rows");
     return rows;
   }
-  /// The bytes that `of` allocates for whole calls.
+  /// About the bytes that `of` allocates for whole calls: those without lines of scales.
   static Size bytes(const Routing& routing, Size row_bytes) {
     return (2 + kLag) * (routing.pes - 1) * routing.max_tokens * packets_for<LL128Line>(row_bytes) *
            Size{sizeof(LL128Line)};

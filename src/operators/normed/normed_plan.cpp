@@ -31,7 +31,7 @@ class NormedPlan final : public OperatorPlan {
         settings_(settings),
         few_rows_(rows_of_normed_gemm(op, settings, world)),
         packet_rows_(rows_of_normed_packets(op, settings, team_)),
-        norms_(world, settings.options, rows_of(settings.options.m)),
+        norms_(world, settings.options, most_rows(settings.options.m)),
         plain_(std::move(plain)) {
     if (few_rows_ > 0) few_.emplace(world, settings);
     if (packet_rows_ > 0) packets_.emplace(world, settings, packet_rows_);
@@ -44,6 +44,9 @@ class NormedPlan final : public OperatorPlan {
 
  private:
   Size rows_of(Size m) const { return op_ == Operator::kGemmReduceScatter ? split(m, team_.size)[team_.me].size() : m; }
+  /// Returns the most rows that a call of up to `m` rows gives to this PE. A later PE's part can be larger for fewer
+  /// rows.
+  Size most_rows(Size m) const { return op_ == Operator::kGemmReduceScatter ? split(m, team_.size)[0].size() : m; }
   bool is_part() const { return options().form == Form::kComputeOnly || options().form == Form::kCommunicationOnly; }
 
   void enqueue(Stream& main, const OperatorCall& call) override {

@@ -121,6 +121,15 @@ def _exchanged(tensors: list[torch.Tensor], to_rows: bool, group: str) -> list[t
     return [x.new_empty((x.shape[0] * pes, x.shape[1] // pes, *x.shape[2:])) for x in tensors]
 
 
+def _wait_for_copies(plan: ExchangePlan, device: torch.device) -> None:
+    """Lets the current stream wait until the previous call's results are copied, which may be in another stream.
+
+    A captured call waits for nothing outside its graph.
+    """
+    if plan.copied is not None and not torch.cuda.is_current_stream_capturing():
+        torch.cuda.current_stream(device).wait_event(plan.copied)
+
+
 def _exchange_heads(tensors: list[torch.Tensor], to_rows: bool, group: str) -> list[torch.Tensor]:
     results = _exchanged(tensors, to_rows, group)
     first = tensors[0]
@@ -136,12 +145,16 @@ def _exchange_heads(tensors: list[torch.Tensor], to_rows: bool, group: str) -> l
     if plan is None or plan.max_rows < rows:
         if plan is not None:
             del found.plans[key]
+            _wait_for_copies(plan, first.device)
             plan.close()
         plan = found.plans[key] = ExchangePlan(found.world, _rounded(rows), segments, dtype, to_rows)
     given = [x.contiguous() for x in tensors]
+    _wait_for_copies(plan, first.device)
     plan.exchange(rows, [x.data_ptr() for x in given], _groups.stream_of(first))
     for result, memory in zip(results, plan.results, strict=True):
         result.view(-1).copy_(memory.local.torch()[: result.numel()])
+    if first.device.type == "cuda" and not torch.cuda.is_current_stream_capturing():
+        plan.copied = torch.cuda.current_stream(first.device).record_event()
     return results
 
 
