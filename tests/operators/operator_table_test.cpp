@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/builtin_files.h"
-#include "operators/resolve/operator_table.h"
+#include "operators/resolve/table/operator_table.h"
 #include "tandem/error.h"
 
 namespace tandem::ops {

@@ -1,7 +1,7 @@
 #pragma once
 /// The rules and the measured choices by which resolve() (resolve.h) fills in the options that are left open.
 
-#include "operators/resolve/operator_table.h"
+#include "operators/resolve/table/operator_table.h"
 #include "tandem/machine.h"
 #include "tandem/operators.h"
 

@@ -112,7 +112,8 @@ std::string to_table(const Result& r) {
     text += line("checked", r.phantom ? "nothing: phantom" : "nothing: a part by itself has no meaningful result");
   if (const auto hash = trace_hash_text(r)) text += line("trace hash", *hash);
   if (!r.options.empty())
-    text += fmt::format("  options\n    {:<22}{:<22}{:<8}{}\n", "option", "value", "source", "reason");
+    text += line("options", "each from the first source that has a value: caller, cache, table, rule") +
+            fmt::format("    {:<22}{:<22}{:<8}{}\n", "option", "value", "source", "reason");
   for (const OptionChoice& choice : r.options) text += option_line(choice);
   return text;
 }

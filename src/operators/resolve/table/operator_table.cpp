@@ -1,4 +1,4 @@
-#include "operators/resolve/operator_table.h"
+#include "operators/resolve/table/operator_table.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/builtin_files.h"
 #include "base/json_text.h"
-#include "operators/resolve/operator_table_fields.h"
+#include "operators/resolve/table/operator_table_fields.h"
 #include "tandem/error.h"
 #include "tune/selection.h"
 

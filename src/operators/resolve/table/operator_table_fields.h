@@ -4,7 +4,7 @@
 #include <span>
 #include <variant>
 
-#include "operators/resolve/operator_table.h"
+#include "operators/resolve/table/operator_table.h"
 
 namespace tandem::ops {
 

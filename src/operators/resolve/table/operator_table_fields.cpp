@@ -1,4 +1,4 @@
-#include "operators/resolve/operator_table_fields.h"
+#include "operators/resolve/table/operator_table_fields.h"
 
 #include "operators/resolve/operator_check.h"
 
