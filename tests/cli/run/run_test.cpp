@@ -287,7 +287,9 @@ TEST(Run, ExplainsTheOptionsOfAnOperator) {
   EXPECT_EQ(explained(json, "order"), Choice("own_first", "rule"));
   for (const auto& choice : json["options"]) EXPECT_EQ(choice.size(), 4U);
   const std::string text = tandem("run " + problem + " --explain --splits 2").out;
-  EXPECT_THAT(text, ContainsRegex("\n  options +each from .*: caller, cache, table, rule\n    option +value +source +reason\n    form "));
+  EXPECT_THAT(
+      text, ContainsRegex(
+                "\n  options +each from .*: caller, cache, table, rule\n    option +value +source +reason\n    form "));
   EXPECT_THAT(text, ContainsRegex("\n    splits +2 +caller\n"));
   EXPECT_THAT(text, ContainsRegex("\n    transport +sm +rule +by the bytes of a shard"));
 }
