@@ -348,6 +348,10 @@ typedef struct {
   int sum;                          /**< 0 or 1: the sums with the residual are an output, too */
   tandem_quantisation quantisation; /**< the form of C behind the norm */
   double scale;                     /**< of TANDEM_STATIC_SCALE, positive */
+  /** 0 or 1: memory for data in flight is shared with the world's other plans that have 1 here. Together they take
+   * little more than the largest of them (tandem/transport_memory.h). Their runs follow each other, as all calls of a
+   * world do. Graphs that contain them are therefore replayed one after the other. */
+  int shares_memory;
 } tandem_problem;
 
 /** The arguments of one run: this PE's matrices, anywhere in its GPU's memory, at multiples of 16 bytes. Each list has
