@@ -296,7 +296,8 @@ tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const siz
  * each run has its own number of rows and may be captured. The tuner's cache (TANDEM_OPERATOR_CACHE) chooses the
  * strategy, and otherwise the choice that was measured best on GPUs. A plan takes heap memory
  * (tandem_options.heap_bytes): m x k elements for gathered rows, or a few times m x n for partial sums. Overlapped
- * strategies within a node take twice as much, because two calls alternate between two buffers. */
+ * strategies within a node take twice as much, because two calls alternate between two buffers. Plans can share it
+ * (tandem_problem.shares_memory). */
 typedef enum TANDEM_INT {
   TANDEM_ALL_GATHER_GEMM = 0,
   TANDEM_GEMM_REDUCE_SCATTER = 1,

@@ -19,6 +19,8 @@ import tandem.torch as tt
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+from tandem import _c
+from tandem.torch._collectives import CODES
 
 CALLS, ROUNDS = 50, 15
 Forms = dict[str, Callable[[], object]]
@@ -30,6 +32,9 @@ def operations(device: str, dtype: torch.dtype) -> dict[str, Forms]:
     x, w = torch.ones(16, 64 * size, device=device, dtype=dtype), torch.ones(64, 64 * size, device=device, dtype=dtype)
     y, whole, world = torch.empty_like(x), x.new_empty(size * 16, 64 * size), tt.world_of(device=device)
     stream = torch.cuda.current_stream() if device == "cuda" else None
+    # On CPUs it only enqueues, and the other forms wait.
+    arguments = (world._handle, x.data_ptr(), y.data_ptr(), x.numel(), CODES[dtype], _c.OPERATIONS["max"])
+    arguments += (stream.cuda_stream if stream else None,)
 
     def multiplied() -> object:
         z = x @ w.t()
@@ -43,6 +48,7 @@ def operations(device: str, dtype: torch.dtype) -> dict[str, Forms]:
             "torch.ops.tandem": lambda: torch.ops.tandem.all_reduce(x, "max", group),
             "tandem.torch": lambda: tt.all_reduce(x, "max"),
             "tandem.World": lambda: world.all_reduce(x, "max", out=y, stream=stream),
+            "C API by ctypes": lambda: _c.call("all_reduce", *arguments),
         },
         "all_gather": {
             "torch.distributed": lambda: dist.all_gather_into_tensor(whole, x),
@@ -87,11 +93,10 @@ def main() -> None:
                     if round_ > 0:  # the first one makes plans
                         times[form].append(us)
             for form, values in times.items():
-                row = {"operation": name, "form": form, "us": statistics.median(values), "least_us": min(values), "most_us": max(values)}
-                rows.append(row)
+                us, least, most = statistics.median(values), min(values), max(values)
+                rows.append({"operation": name, "form": form, "us": us, "least_us": least, "most_us": most})
                 if dist.get_rank() == 0:
-                    spread = f"{min(values):.1f} to {max(values):.1f}"
-                    print(f"{name:18} {form:26} {row['us']:7.1f} us ({spread})", flush=True)
+                    print(f"{name:18} {form:26} {us:7.1f} us ({least:.1f} to {most:.1f})", flush=True)
     if arguments.out and dist.get_rank() == 0:
         with open(arguments.out, "w") as file:
             json.dump({"version": torch.__version__, "processes": dist.get_world_size(), "rows": rows}, file, indent=1)

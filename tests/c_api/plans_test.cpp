@@ -168,9 +168,10 @@ TEST(Plans, SharedMemoryServesPlansThatAlternate) {
     for (int run = 1; run <= 6; ++run)
       for (const auto& layer : layers) {
         layer->matrices[0].assign(layer->matrices[0].size(), convert<bf16>(static_cast<float>(run)));
-        EXPECT_EQ(unlike(layer->run(64, layer->matrices[0].data(), layer->matrices[1].data(), layer->matrices[2].data()),
-                         TANDEM_SUCCESS),
-                  "");
+        EXPECT_EQ(
+            unlike(layer->run(64, layer->matrices[0].data(), layer->matrices[1].data(), layer->matrices[2].data()),
+                   TANDEM_SUCCESS),
+            "");
         EXPECT_EQ(convert<float>(layer->result()), 64.0F * static_cast<float>(run));
       }
     for (const auto& layer : layers) EXPECT_EQ(tandem_plan_destroy(layer->plan), TANDEM_SUCCESS);
