@@ -17,14 +17,14 @@ namespace ops {
 class TransportShare;
 }
 
-/// Heap memory for data in flight, as plans of overlapped operators need it during a run: gathered rows, partial sums,
-/// and rows on their way. Each plan takes the smallest buffers that suffice, and new ones where none do, so plans of a
-/// model together take little more than the largest of them. Not shared are signals, packets, buffers of strategies for
-/// few rows, and collectives that a strategy calls.
+/// Heap memory for data in flight, which plans of overlapped operators need during a run: gathered rows, partial sums,
+/// and rows on their way. Each plan takes the smallest buffers that suffice, and new ones where none do. So the plans
+/// of a model together take little more than the largest of them. Not shared are signals, packets, buffers of
+/// strategies for few rows, and collectives that a strategy calls.
 ///
-/// The runs of all plans with the same memory follow each other: they are enqueued in the same order on all PEs, in one
-/// stream or in streams that events order. Replays of graphs count as runs. Runs that overlap are a race on this
-/// memory, which `tandem check` reports.
+/// The runs of all plans with the same memory follow each other. All PEs enqueue them in the same order, in one stream
+/// or in streams that events order. Replays of graphs count as runs. Runs that overlap are a race on this memory, which
+/// `tandem check` reports.
 class TransportMemory {
  public:
   /// All PEs call it, and pass theirs to the same plans. It takes a few words of the heap.
