@@ -296,7 +296,8 @@ tandem_status tandem_all_to_all_v(tandem_world* world, const void* in, const siz
  * each run has its own number of rows and may be captured. The tuner's cache (TANDEM_OPERATOR_CACHE) chooses the
  * strategy, and otherwise the choice that was measured best on GPUs. A plan takes heap memory
  * (tandem_options.heap_bytes): m x k elements for gathered rows, or a few times m x n for partial sums. Overlapped
- * strategies within a node take twice as much, because two calls alternate between two buffers. */
+ * strategies within a node take twice as much, because two calls alternate between two buffers. Plans can share it
+ * (tandem_problem.shares_memory). */
 typedef enum TANDEM_INT {
   TANDEM_ALL_GATHER_GEMM = 0,
   TANDEM_GEMM_REDUCE_SCATTER = 1,
@@ -348,6 +349,10 @@ typedef struct {
   int sum;                          /**< 0 or 1: the sums with the residual are an output, too */
   tandem_quantisation quantisation; /**< the form of C behind the norm */
   double scale;                     /**< of TANDEM_STATIC_SCALE, positive */
+  /** 0 or 1: memory for data in flight is shared with the world's other plans that have 1 here. Together they take
+   * little more than the largest of them (tandem/transport_memory.h). Their runs follow each other, as all calls of a
+   * world do. Graphs that contain them are therefore replayed one after the other. */
+  int shares_memory;
 } tandem_problem;
 
 /** The arguments of one run: this PE's matrices, anywhere in its GPU's memory, at multiples of 16 bytes. Each list has

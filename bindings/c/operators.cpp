@@ -81,7 +81,8 @@ tandem_status tandem_plan_create(tandem_plan** plan, tandem_world* world, tandem
     given(plan, "plan") = nullptr;
     one_of(op, TANDEM_ALL_GATHER_GEMM, TANDEM_GEMM_ALL_REDUCE, "op", "tandem_operator");
     const tandem::c::InWorld where(world);
-    const tandem::OperatorOptions options = options_of(given(problem, "problem"));
+    tandem::OperatorOptions options = options_of(given(problem, "problem"));
+    if (flag(problem->shares_memory, "shares_memory")) options.memory = where->transport_memory();
     auto made = where->make_plan(static_cast<tandem::Operator>(op), options);
     const std::size_t matrices = options.ns.empty() ? 1 : options.ns.size();
     *plan = plans().keep(std::unique_ptr<tandem_plan>(new tandem_plan{where.handle(), std::move(made), matrices, {}}));

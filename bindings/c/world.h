@@ -13,6 +13,7 @@
 #include "tandem/layer/experts.h"
 #include "tandem/operators.h"
 #include "tandem/send_recv.h"
+#include "tandem/transport_memory.h"
 #include "tandem/worlds.h"
 
 namespace tandem::c {
@@ -84,6 +85,11 @@ class CWorld {
   std::unique_ptr<OperatorPlan> make_plan(Operator op, const OperatorOptions& options) {
     return make_operator(world(), op, options);
   }
+  /// Returns the memory that plans share. The first call, which all PEs make, makes it.
+  const std::shared_ptr<TransportMemory>& transport_memory() {
+    if (transport_memory_ == nullptr) transport_memory_ = std::make_shared<TransportMemory>(world());
+    return transport_memory_;
+  }
   /// Returns make(world, any_memory), a plan of a call of tandem/layer; any_memory: buffers lie anywhere.
   template <class Make>
   auto make_layer_plan(const Make& make) {
@@ -125,6 +131,7 @@ class CWorld {
 
   std::unique_ptr<WorldProcess> process_;
   bool any_memory_;
+  std::shared_ptr<TransportMemory> transport_memory_;
   std::vector<Buffer> buffers_;
   BufferNumbers allocations_{"allocations"};
   BufferNumbers registrations_{"registrations"};

@@ -91,6 +91,8 @@ struct OperatorNorm {
   }
 };
 
+class TransportMemory;
+
 /// Options of a plan. All PEs give the same values. A field without a value leaves the choice to the library. It asks
 /// the tuner's cache (use_tuned) first, then on GPUs the measured choices (selected_options), then its rules.
 /// OperatorPlan::choices() shows the result.
@@ -151,6 +153,8 @@ struct OperatorOptions {
   /// gemm_all_reduce with two shots they reduce beside the GEMM; with 0 all SMs reduce after it. For gemm_all_reduce as
   /// a chain they fetch sums beside the GEMM; with 0 copy engines fetch, if they are the transport.
   int communication_sms = -1;
+  /// Memory that the plan shares with others whose runs follow its own (tandem/transport_memory.h); null: its own.
+  std::shared_ptr<TransportMemory> memory = {};
 
   /// Returns the type of the product: out_type, or its default.
   DType result_type() const { return out_type ? *out_type : size_of(type) == 1 ? DType::kBF16 : type; }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "c_api/simulated/process.h"
@@ -34,6 +35,7 @@ TEST(Plans, ProblemsThatCannotBe) {
   refused([](tandem_problem& p) { p.activation = static_cast<tandem_activation>(-1); }, "activation: -1 given");
   refused([](tandem_problem& p) { p.a_scale_per_row = 2; }, "a_scale_per_row: 2 given");
   refused([](tandem_problem& p) { p.b_scale_per_column = 1; }, "b_scale_per_column: given");
+  refused([](tandem_problem& p) { p.shares_memory = 2; }, "shares_memory: 2 given, allowed is 0 or 1");
   refused([](tandem_problem& p) { p.num_b = 3; }, "num_b: 3 given, allowed is at most 1 where ns is NULL");
   refused([&](tandem_problem& p) { p.ns = ns, p.num_b = ~size_t{0}; }, "num_b: 18446744073709551615 given");
   refused([&](tandem_problem& p) { p.ns = ns, p.num_b = 2; }, "ns: 65 given, allowed is n, 64, in all");
@@ -104,8 +106,9 @@ TEST(Plans, NullsAreNamed) {
 /// A layer of ones: each element of the result is k.
 class Layer {
  public:
-  Layer(CPeer& peer, tandem_operator op) : peer_(peer) {
-    const tandem_problem problem{.m = kSize, .n = kSize, .k = kSize, .type = TANDEM_BF16};
+  Layer(CPeer& peer, tandem_operator op, bool shares_memory = false) : peer_(peer) {
+    tandem_problem problem{.m = kSize, .n = kSize, .k = kSize, .type = TANDEM_BF16};
+    problem.shares_memory = shares_memory ? 1 : 0;
     EXPECT_EQ(unlike(tandem_plan_create(&plan, peer.world, op, &problem), TANDEM_SUCCESS), "");
     for (std::vector<bf16>& matrix : matrices) matrix.assign(kSize * kSize, convert<bf16>(1.0F));
   }
@@ -154,6 +157,25 @@ TEST(Plans, RunsThatCannotBeLeaveTheNextOneRight) {
       EXPECT_EQ(unlike(tandem_plan_destroy(plan), kInvalid, "allowed is a tandem_plan that was made"), "");
       EXPECT_EQ(unlike(layer.run(64, a, b, c), kInvalid, "plan: "), "");
     });
+}
+
+/// Runs of plans that share memory follow each other, with values that change.
+TEST(Plans, SharedMemoryServesPlansThatAlternate) {
+  run_in_c(2, [](CPeer& peer) {
+    std::vector<std::unique_ptr<Layer>> layers;
+    for (const auto op : {TANDEM_ALL_GATHER_GEMM, TANDEM_GEMM_REDUCE_SCATTER, TANDEM_GEMM_ALL_REDUCE})
+      layers.push_back(std::make_unique<Layer>(peer, op, true));
+    for (int run = 1; run <= 6; ++run)
+      for (const auto& layer : layers) {
+        layer->matrices[0].assign(layer->matrices[0].size(), convert<bf16>(static_cast<float>(run)));
+        EXPECT_EQ(
+            unlike(layer->run(64, layer->matrices[0].data(), layer->matrices[1].data(), layer->matrices[2].data()),
+                   TANDEM_SUCCESS),
+            "");
+        EXPECT_EQ(convert<float>(layer->result()), 64.0F * static_cast<float>(run));
+      }
+    for (const auto& layer : layers) EXPECT_EQ(tandem_plan_destroy(layer->plan), TANDEM_SUCCESS);
+  });
 }
 
 }  // namespace

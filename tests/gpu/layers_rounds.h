@@ -3,6 +3,7 @@
 /// one.
 
 #include <cstring>
+#include <string>
 
 #include "gpu/graph.h"
 #include "operators/operator_case.h"
@@ -11,7 +12,7 @@
 namespace tandem::test {
 
 struct LayersCase {
-  const char* name;
+  std::string name;
   cli::Layers<bf16>::Options options;
 };
 
@@ -33,6 +34,12 @@ inline std::vector<LayersCase> layers_cases(bool copy_engines) {
                                                : (by_sm ? "overlapped, SMs" : "overlapped, copy engines"),
                      options});
     }
+  }
+  for (std::size_t i = 0, count = all.size(); i < count; ++i) {
+    LayersCase shared = all[i];
+    shared.name += ", shared memory";
+    shared.options.shares_memory = true;
+    all.push_back(std::move(shared));
   }
   return all;
 }

@@ -183,13 +183,13 @@ bool check_together(const std::vector<LayersCase>& cases, int pes, int replays, 
         try {
           wrong = differing_layers(world, stream, c, idle, kIdle, 5 * replays);
         } catch (const std::exception& error) {
-          std::printf("PE %d in layers, %s: %s\n", world.pe(), c.name, error.what());
+          std::printf("PE %d in layers, %s: %s\n", world.pe(), c.name.c_str(), error.what());
           std::fflush(stdout);
           throw;
         }
         {
           const std::lock_guard lock(mutex);
-          verification.add(std::string("layers, ") + c.name, wrong, world.pe());
+          verification.add("layers, " + c.name, wrong, world.pe());
         }
         world.barrier();
       }

@@ -134,11 +134,16 @@ def error_of(status: int) -> errors.Error | None:
     return _ERRORS.get(status, errors.Failure)(text)
 
 
+@functools.cache
+def _function(name: str) -> Any:
+    return getattr(library(), f"tandem_{name}")
+
+
 def call(name: str, *arguments: Any) -> None:
     """Calls tandem_NAME. The GIL is released meanwhile. Raises the library's errors."""
-    error = error_of(getattr(library(), f"tandem_{name}")(*arguments))
-    if error is not None:
-        raise error
+    status = _function(name)(*arguments)
+    if status != 0:
+        raise error_of(status) or errors.Failure(f"tandem_{name}: status {status}")
 
 
 def created(name: str, *arguments: Any) -> int | None:

@@ -87,12 +87,14 @@ def _find(name: str, value: Any) -> Memory:
     own = getattr(value, "_tandem_memory", None)
     if isinstance(own, Memory):
         return own
-    for attribute, is_gpu in (("__array_interface__", False), ("__cuda_array_interface__", True)):
-        # torch's CPU tensors raise for the second one, so that hasattr is False.
-        if not isinstance(value, type) and hasattr(value, attribute):
-            return _of_interface(name, value, getattr(value, attribute), is_gpu)
-    if hasattr(value, "__dlpack__") and not isinstance(value, type):
-        return _of_dlpack(name, value)
+    if not isinstance(value, type):
+        if hasattr(value, "__array_interface__"):
+            return _of_interface(name, value, value.__array_interface__, False)
+        # Before CUDA's interface, which has no bfloat16 and no fp8.
+        if hasattr(value, "__dlpack__"):
+            return _of_dlpack(name, value)
+        if hasattr(value, "__cuda_array_interface__"):
+            return _of_interface(name, value, value.__cuda_array_interface__, True)
     return _of_buffer(name, value)
 
 

@@ -18,12 +18,14 @@ class Plan:
 
     def __init__(self, world: World, *arguments: Any) -> None:
         self._world = world
+        self.is_captured = False
+        """Whether a captured graph may hold the plan, which then lives as long as its world."""
         with world._lock:
             self._handle = _c.created(f"{self.kind}_create", world._handle, *arguments)
             world._plans.append(self)
 
     def close(self) -> None:
-        """Destroys the plan. All PEs call it."""
+        """Destroys the plan. All PEs call it. None of its runs may be pending."""
         with self._world._lock:
             self._world._plans.remove(self)
             self.destroy()
@@ -34,13 +36,16 @@ class Plan:
 
 
 class OperatorPlan(Plan):
-    """A plan of an overlapped operator for problems of up to `m` rows. `options` are fields of tandem_problem."""
+    """A plan of an overlapped operator for problems of up to `m` rows. `options` are fields of tandem_problem.
+
+    Plans of a world share memory for data in flight, because their runs follow each other.
+    """
 
     kind = "plan"
 
     def __init__(self, world: World, operator: str, m: int, ns: list[int], k: int, **options: int) -> None:
         self.m = m
-        problem = _structs.Problem(m=m, n=sum(ns), k=k, **options)
+        problem = _structs.Problem(m=m, n=sum(ns), k=k, shares_memory=1, **options)
         if len(ns) > 1:
             problem.ns, problem.num_b = (ctypes.c_size_t * len(ns))(*ns), len(ns)
         super().__init__(world, _c.OPERATORS[operator], ctypes.byref(problem))

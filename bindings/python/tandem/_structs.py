@@ -52,6 +52,7 @@ class Problem(ctypes.Structure):
         ("sum", _int),
         ("quantisation", _int),
         ("scale", _double),
+        ("shares_memory", _int),
     ]
 
 

@@ -181,11 +181,14 @@ class Symmetric:
         self._enqueue("wait_signal", self._word(index), _value(value), stream=stream)
 
     def clear(self) -> None:
-        """Sets this PE's copy to zeros."""
+        """Sets this PE's copy to zeros. They are there when the call returns."""
         if self.bytes == 0:
             return
         if self.world.device == "gpu":
+            import torch
+
             self.local.torch().zero_()
+            torch.cuda.current_stream().synchronize()
         else:
             ctypes.memset(self._own(), 0, self.bytes)
 

@@ -336,17 +336,13 @@ class World:
         return out
 
     def _call(self, name: str, given: Memory, result: Memory, count: int, stream: Any, *last: int) -> None:
+        code = _c.TYPES[given.dtype]
+        self._enqueue(name, given.address, result.address, count, code, *last, self._stream(stream))
+
+    def _enqueue(self, name: str, *arguments: int | None) -> None:
+        """Calls a function of the C API with this world and these arguments."""
         with self._lock:
-            _c.call(
-                name,
-                self._handle,
-                given.address,
-                result.address,
-                count,
-                _c.TYPES[given.dtype],
-                *last,
-                self._stream(stream),
-            )
+            _c.call(name, self._handle, *arguments)
             self._wait()
 
 

@@ -1,4 +1,4 @@
-"""The beginning of every program: its process group, and comparisons."""
+"""The beginning of every program: its process group, its device, and comparisons."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+DEVICE = os.environ.get("TANDEM_TEST_DEVICE", "cpu")
+"""Where a program makes its tensors: `cpu`, or `cuda` with a GPU for each process (python_gpu_check.py)."""
+
 
 def join(backend: str = "gloo") -> tuple[int, int]:
     """Joins the default process group, unless a program before this one has. Returns rank and size."""
@@ -15,6 +18,10 @@ def join(backend: str = "gloo") -> tuple[int, int]:
     if dist.is_initialized():
         return rank, size
     torch.set_num_threads(1)
+    if DEVICE == "cuda":
+        torch.cuda.set_device(rank)
+        torch.set_default_device("cuda")
+        backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(
         backend, init_method=os.environ["RENDEZVOUS"], rank=rank, world_size=size, timeout=timedelta(seconds=600)
     )

@@ -9,10 +9,11 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.distributed._symmetric_memory as symm_mem
-from common import check_close, join
+from common import DEVICE, check_close, join
 
 warnings.simplefilter("ignore")  # newer versions have other names for the same collectives
 rank, size = join()
+DTYPE = torch.bfloat16 if DEVICE == "cuda" else torch.float32  # types that the overlapped operators take there
 group = dist.group.WORLD.group_name
 tt.enable_async_tp()
 tt.enable_async_tp()  # once more is no error
@@ -72,8 +73,8 @@ for function, shape, wanted in (
     (average, (4 * size, 16), []),  # the former implementation
 ):
     torch.manual_seed(rank)
-    x, u = torch.randn(*shape), torch.randn(8, 16).t()
-    v, w = torch.randn(24, 16).t(), torch.randn(16, 24).t()
+    x, u = torch.randn(*shape, dtype=DTYPE), torch.randn(8, 16, dtype=DTYPE).t()
+    v, w = torch.randn(24, 16, dtype=DTYPE).t(), torch.randn(16, 24, dtype=DTYPE).t()
     with symm_mem._test_mode():
         torch._dynamo.reset()
         compiled = torch.compile(function, options=options, fullgraph=True)
@@ -88,11 +89,11 @@ for function, shape, wanted in (
 
 # Without the compiler: other axes, and the operators' own arguments.
 fused = torch.ops.symm_mem
-x, w = torch.randn(2, 4 * size, 16), torch.randn(16, 24)
+x, w = torch.randn(2, 4 * size, 16, dtype=DTYPE), torch.randn(16, 24, dtype=DTYPE)
 for axis, keeps, wanted in ((1, False, [AG]), (0, False, [AG]), (1, True, [AG])):
     (kept, (got,)), names = called(fused.fused_all_gather_matmul, x, [w], axis, group, return_A=keeps)
     whole = gathered(x.double(), axis)
-    assert names == wanted and (torch.equal(kept, whole.float()) if keeps else kept is None), names
+    assert names == wanted and (torch.equal(kept, complete(whole).to(DTYPE)) if keeps else kept is None), names
     check_close("axis", got, whole @ w.double())
 got, names = called(fused.fused_matmul_reduce_scatter, x, w, "sum", 1, group)
 assert names == [RS] and got.is_contiguous()

@@ -9,7 +9,7 @@ from common import gathered, join
 from tandem.torch.deep_ep import Buffer, Config, EventOverlap
 
 rank, size = join()
-HERE, TOP_K, HIDDEN = 3, 4, 256
+HERE, TOP_K, HIDDEN = 3 if size > 1 else 4, 4, 256
 EXPERTS, MOST = HERE * size, 8
 BF16, FP8 = torch.bfloat16, torch.float8_e4m3fn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tandem.torch as tt
 import torch
 import torch.nn.functional as F
-from common import check_close, join
+from common import DEVICE, check_close, join
 
 rank, size = join()
 HIDDEN, WIDE = 8 * size, 16 * size
@@ -53,7 +53,7 @@ for dtype in (torch.float64, torch.float32, torch.bfloat16):
     for sequence_parallel in (True, False):
         for biased in (True, False):
             check(sequence_parallel, biased, "gelu" if biased else "silu", dtype)
-memory = tt.world_of().zeros(4, "bfloat16")
+memory = tt.world_of(device=DEVICE).zeros(4, "bfloat16")
 for view in (torch.from_dlpack(memory.local), memory.local.torch()):
     assert view.dtype == torch.bfloat16
     view += 1

@@ -35,13 +35,18 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
       arrivals_(copy_by_ == CopyBy::kSm ? sms_ : 1),
       full_mesh_(world.machine().link.fabric == Fabric::kFullMesh) {
   SymmetricHeap& heap = world.heap();
-  gathered_ = heap.allocate<std::byte>(rows_.shards * rows_.shard_rows() * row_bytes_, "all_gather_gemm gathered");
+  const Size bytes = rows_.shards * rows_.shard_rows() * row_bytes_;
+  gathered_ = settings.transport_memory(world, bytes, "all_gather_gemm gathered");
   ready_ = heap.signals(rows_.slots(), "all_gather_gemm ready");
   in_place_ = heap.signals(Size{sms_} * rows_.slots(), "all_gather_gemm in place");
-  const BufferWords buffers = settings.buffers.released ? settings.buffers : make_buffer_words(world);
-  acquire_ = {buffers.released, buffers.acquired, heap.allocate_local<Epoch>(1, "all_gather_gemm last call"),
-              heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"),
-              team_.one_node() || direction_ == Direction::kPull};
+  if (settings.share != nullptr) {
+    acquire_ = settings.share->first_step(heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"));
+  } else {
+    const BufferWords buffers = settings.buffers.released ? settings.buffers : make_buffer_words(world);
+    acquire_ = {buffers.released, buffers.acquired, heap.allocate_local<Epoch>(1, "all_gather_gemm last call"),
+                heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"),
+                team_.one_node() || direction_ == Direction::kPull};
+  }
   // The links of a mesh are filled concurrently, a port into a switch by one peer after the other.
   const int streams = full_mesh_ && copy_by_ == CopyBy::kCopyEngine ? std::max(1, order_.peers()) : 1;
   for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream("copies " + std::to_string(i)));

@@ -72,6 +72,7 @@ class GemmAllReduce final : public OperatorPlan {
   static std::unique_ptr<OperatorPlan> sequential(World& world, Settings settings, Size rows) {
     settings.options = settings.sequential;
     settings.options.m = rows;
+    settings.share = nullptr;  // its buffers are small, and its runs would take one more step
     return make_gemm_all_reduce(world, settings);
   }
 

@@ -83,6 +83,7 @@ class TwoShot {
   RowPartition rows_;  // of the call
   Size row_bytes_;
   Activation activation_;
+  std::shared_ptr<TransportShare> share_;
   Symm<std::byte> partials_, staging_, sums_;
   Signals arrived_, summed_;
   Epoch* expected_;

@@ -33,7 +33,7 @@ class GemmAllReduceRing final : public OperatorPlan {
     if (!by_sms_ || beside_.blocks > 0) takes_.emplace(world.make_stream("takes"));
     SymmetricHeap& heap = world.heap();
     const RowPartition& rows = ring_.rows();
-    own_ = heap.allocate<std::byte>(rows.shard_rows() * row_bytes_, "gemm_all_reduce own rows");
+    own_ = settings.transport_memory(world, rows.shard_rows() * row_bytes_, "gemm_all_reduce own rows");
     computed_ = heap.signals(ring_.tile_words(), "gemm_all_reduce own tiles");
     complete_ = heap.signals(rows.slots(), "gemm_all_reduce complete");
     taken_ = heap.signals(team_.size, "gemm_all_reduce taken");

@@ -15,7 +15,8 @@ TwoShot::TwoShot(World& world, const Settings& settings)
       copy_by_(*settings.options.copy_by),
       pushed_(form_ == Form::kOverlapped && settings.options.direction == Direction::kPush),
       row_bytes_(settings.result_row_bytes()),
-      activation_(settings.options.activation) {
+      activation_(settings.options.activation),
+      share_(settings.share) {
   if ((form_ == Form::kOverlapped || form_ == Form::kDecomposed) && settings.options.communication_sms > 0)
     additions_.emplace(world.make_stream("additions"));
   if (copy_by_ == CopyBy::kCopyEngine) copies_.emplace(world.make_stream("copies"));
@@ -26,9 +27,10 @@ TwoShot::TwoShot(World& world, const Settings& settings)
   const int most = additions_ ? settings.options.communication_sms : world.machine().gpu.sm_count;
   grid_ = grid_for(shard_bytes, most, kSumThreads);
   SymmetricHeap& heap = world.heap();
-  partials_ = heap.allocate<std::byte>(pushed_ ? 0 : settings.options.m * row_bytes_, "gemm_all_reduce partials");
-  staging_ = heap.allocate<std::byte>(pushed_ ? team_.size * shard_bytes : 0, "gemm_all_reduce staging");
-  sums_ = heap.allocate<std::byte>(shard_bytes, "gemm_all_reduce sums");
+  const Size all = settings.options.m * row_bytes_;
+  partials_ = settings.transport_memory(world, pushed_ ? 0 : all, "gemm_all_reduce partials");
+  staging_ = settings.transport_memory(world, pushed_ ? team_.size * shard_bytes : 0, "gemm_all_reduce staging");
+  sums_ = settings.transport_memory(world, shard_bytes, "gemm_all_reduce sums");
   arrived_ = heap.signals(rows_.slots(), "gemm_all_reduce arrived");
   summed_ = heap.signals(rows_.slots(), "gemm_all_reduce summed");
   expected_ = heap.allocate_local<Epoch>(Size{grid_.blocks} * rows_.splits, "gemm_all_reduce expected");
@@ -36,6 +38,7 @@ TwoShot::TwoShot(World& world, const Settings& settings)
 }
 
 void TwoShot::run(Stream& main, Gemm gemm, void* c) {
+  if (share_ != nullptr) share_->acquire(main);
   main.launch<NextEpoch>(kOneWarp, {epochs_});
   begun_ = main.record();
   rows_.rows = gemm.m;

@@ -25,6 +25,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
       rows_(settings.rows(team_, settings.options.m)),
       row_bytes_(settings.result_row_bytes()),
       activation_(settings.options.activation),
+      share_(settings.share),
       reducers_(reduction_grid(settings, rows_, row_bytes_, world.machine().gpu.sm_count)) {
   layout_.me = team_.me;
   layout_.node_size = team_.node_size;
@@ -34,11 +35,11 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
   const bool stored_by_gemm = copy_by_ == CopyBy::kSm && direction_ == Direction::kPush;
   const bool staged = copy_by_ == CopyBy::kCopyEngine || stored_by_gemm;
   const Size all = rows_.shards * shard_bytes();
-  partials_ = heap.allocate<std::byte>(stored_by_gemm ? 0 : all, "gemm_reduce_scatter partials");
-  staging_ = heap.allocate<std::byte>(staged ? all : 0, "gemm_reduce_scatter staging");
+  partials_ = settings.transport_memory(world, stored_by_gemm ? 0 : all, "gemm_reduce_scatter partials");
+  staging_ = settings.transport_memory(world, staged ? all : 0, "gemm_reduce_scatter staging");
   const Size sums = team_.one_node() ? 0 : team_.nodes() * shard_bytes();
-  node_sums_ = heap.allocate<std::byte>(sums, "gemm_reduce_scatter node sums");
-  outgoing_ = heap.allocate<std::byte>(sums, "gemm_reduce_scatter outgoing").local();
+  node_sums_ = settings.transport_memory(world, sums, "gemm_reduce_scatter node sums");
+  outgoing_ = settings.transport_memory(world, sums, "gemm_reduce_scatter outgoing").local();
   computed_ = heap.signals(rows_.slots(), "gemm_reduce_scatter computed");
   expected_computed_ = heap.allocate_local<Epoch>(rows_.slots(), "gemm_reduce_scatter computed before");
   arrived_ = heap.signals(rows_.slots(), "gemm_reduce_scatter arrived");
@@ -51,6 +52,7 @@ ScatterTransport::ScatterTransport(World& world, const Settings& settings)
 
 void ScatterTransport::begin(Stream& main, Size m) {
   rows_.rows = m;
+  if (share_ != nullptr) share_->acquire(main);
   main.launch<BeginReleased>(kOneWarp, {released_, epochs_});
   begun_ = main.record();
   published_.clear();

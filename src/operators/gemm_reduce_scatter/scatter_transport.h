@@ -54,6 +54,7 @@ class ScatterTransport {
   RowPartition rows_;  // of the call
   Size row_bytes_;
   Activation activation_;
+  std::shared_ptr<TransportShare> share_;
   Grid reducers_;
   Symm<std::byte> partials_;  // m x n: this PE's GEMM, unless its tiles go directly to their collectors
   Symm<std::byte> staging_;   // [shard's node, PE of this node] x shard_rows x n: one block from each PE of the node

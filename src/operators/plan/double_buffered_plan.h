@@ -15,18 +15,22 @@ namespace tandem::ops {
 
 class DoubleBufferedPlan final : public OperatorPlan {
  public:
-  DoubleBufferedPlan(std::unique_ptr<OperatorPlan> first, std::unique_ptr<OperatorPlan> second)
-      : OperatorPlan(first->options()), plans_{std::move(first), std::move(second)} {}
+  /// `share`: of any side, where the plans use memory that others share. The next of all these plans then has its turn.
+  DoubleBufferedPlan(std::unique_ptr<OperatorPlan> first, std::unique_ptr<OperatorPlan> second,
+                     std::shared_ptr<TransportShare> share = nullptr)
+      : OperatorPlan(first->options()), plans_{std::move(first), std::move(second)}, share_(std::move(share)) {}
 
   std::string strategy(Size m) const override { return plans_.front()->strategy(m); }
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
-    plans_[next_]->run(main, call);
-    next_ = 1 - next_;
+    const std::size_t turn = share_ != nullptr ? share_->next_side() : next_;
+    plans_[turn]->run(main, call);
+    next_ = 1 - turn;
   }
 
   std::array<std::unique_ptr<OperatorPlan>, 2> plans_;
+  std::shared_ptr<TransportShare> share_;
   std::size_t next_ = 0;
 };
 
@@ -38,7 +42,9 @@ inline std::unique_ptr<OperatorPlan> make_double_buffered(World& world, const Se
   Settings of_both = settings;
   of_both.buffers = make_buffer_words(world);
   auto first = make(world, of_both);
-  return std::make_unique<DoubleBufferedPlan>(std::move(first), make(world, of_both));
+  of_both.begin_share(1);
+  auto second = make(world, of_both);
+  return std::make_unique<DoubleBufferedPlan>(std::move(first), std::move(second), of_both.share);
 }
 
 }  // namespace tandem::ops

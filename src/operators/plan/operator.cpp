@@ -20,9 +20,16 @@ ops::BufferWords ops::make_buffer_words(World& world) {
   return {world.heap().signals(world.num_pes(), "operator ended"), world.heap().epochs(1, "operator begun")};
 }
 
+GemmWorkspace ops::make_gemm_workspace(World& world) {
+  const int sms = world.machine().gpu.sm_count;
+  return {world.heap().signals(GemmWorkspace::words_for(sms), "partial sums given").local(),
+          world.heap().allocate<float>(GemmWorkspace::sums_for(sms), "partial sums").local()};
+}
+
 namespace {
 
-std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, const ops::Settings& settings) {
+std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, ops::Settings settings) {
+  settings.begin_share(0);
   const OperatorOptions& o = settings.options;
   const bool all_sequential = op == Operator::kGemmAllReduce && settings.sequential_rows >= o.m;
   // Now rather than in a run, when PEs have begun to wait for each other.
@@ -61,9 +68,7 @@ std::string describe(const OperatorNorm& norm) {
 GemmWorkspace gemm_workspace(World& world, Operator op, const OperatorOptions& o) {
   const Size k = op == Operator::kAllGatherGemm ? o.k : ceil_div(o.k, Size{world.num_pes()});
   if (size_of(o.type) == 1 || k < kLeastSharedDepth) return {};
-  const int sms = world.machine().gpu.sm_count;
-  return {world.heap().signals(GemmWorkspace::words_for(sms), "partial sums given").local(),
-          world.heap().allocate<float>(GemmWorkspace::sums_for(sms), "partial sums").local()};
+  return o.memory ? ops::TransportShare(o.memory, 0).workspace(world) : ops::make_gemm_workspace(world);
 }
 
 /// One plan for all rows, or one for few, up to `sequential_rows`, and one for many.
@@ -72,6 +77,7 @@ std::unique_ptr<OperatorPlan> make_plans(World& world, Operator op, const ops::S
   if (op == Operator::kGemmAllReduce || settings.sequential_rows == 0) return make_plan(world, op, settings);
   ops::Settings few = settings;
   few.options = settings.sequential;
+  few.options.memory = nullptr;  // its buffers are small
   auto for_few = make_plan(world, op, few);
   return std::make_unique<ops::SuitableForm>(o, settings.sequential_rows, std::move(for_few),
                                              make_plan(world, op, settings));

@@ -19,7 +19,7 @@ RingReduceScatter::RingReduceScatter(World& world, const Settings& settings, con
   if (settings.options.copy_by == CopyBy::kCopyEngine && team_.size > 1) copies_.emplace(world.make_stream("copies"));
   SymmetricHeap& heap = world.heap();
   const Size bytes = rows_.shards * rows_.shard_rows() * row_bytes_;
-  staging_ = heap.allocate<std::byte>(bytes, name + " chain");
+  staging_ = settings.transport_memory(world, bytes, name + " chain");
   arrived_ = heap.signals(tile_words(), name + " arrived");
   computed_ = heap.signals(tile_words(), name + " computed for others");
   const BufferWords buffers = settings.buffers.released ? settings.buffers : make_buffer_words(world);
@@ -29,12 +29,13 @@ RingReduceScatter::RingReduceScatter(World& world, const Settings& settings, con
   steps_.epoch = heap.allocate_local<Epoch>(1, name + " epoch");
   steps_.with_copies = copies_.has_value();
   class_epochs_ = heap.allocate_local<Epoch>(classes_.count(), name + " epochs of tiles");
-  if (copies_) partials_ = heap.allocate<std::byte>(bytes, name + " partials").local();
+  if (copies_) partials_ = settings.transport_memory(world, bytes, name + " partials").local();
   const int left_free = std::max(settings.options.communication_sms, steps_beside || copies_ ? kStepSms : 0);
   sms_ = std::max(1, world.machine().gpu.sm_count - left_free);
 }
 
 void RingReduceScatter::begin(Stream& main, Size m) {
+  if (settings_.share != nullptr) settings_.share->acquire(main);
   rows_.rows = m;
   class_ = classes_.of(m);
   steps_.of_class = class_epochs_ + class_;

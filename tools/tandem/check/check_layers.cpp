@@ -68,6 +68,7 @@ struct LayersVariant {
   CopyBy copy_by;
   Direction direction;
   Reduction reduction;
+  bool shares_memory = false;
 };
 constexpr std::array kVariants{
     LayersVariant{"ce", CopyBy::kCopyEngine, Direction::kPush, Reduction::kOwner},
@@ -76,6 +77,9 @@ constexpr std::array kVariants{
     LayersVariant{"sm", CopyBy::kSm, Direction::kPush, Reduction::kOwner},
     LayersVariant{"sm_pull", CopyBy::kSm, Direction::kPull, Reduction::kOwner},
     LayersVariant{"sm_chain", CopyBy::kSm, Direction::kPush, Reduction::kChain},
+    LayersVariant{"ce_shared", CopyBy::kCopyEngine, Direction::kPush, Reduction::kOwner, true},
+    LayersVariant{"ce_chain_shared", CopyBy::kCopyEngine, Direction::kPush, Reduction::kChain, true},
+    LayersVariant{"sm_pull_shared", CopyBy::kSm, Direction::kPull, Reduction::kOwner, true},
 };
 
 /// Such a chain needs kernels beside its GEMM (check_operators.cpp).
@@ -94,7 +98,7 @@ Layers<float>::Options options_of(const LayersVariant& variant) {
   o.tile_n = 16;
   o.splits = 2;
   o.use_tuned = false;
-  Layers<float>::Options all{o, o, o};
+  Layers<float>::Options all{o, o, o, variant.shares_memory};
   all.gather.reduction.reset();  // it reduces nothing
   all.gather.communication_sms = variant.copy_by == CopyBy::kSm ? 2 : -1;
   if (variant.reduction == Reduction::kOwner) all.scatter.communication_sms = all.reduce.communication_sms = 2;

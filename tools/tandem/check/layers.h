@@ -8,6 +8,7 @@
 
 #include "tandem/numeric.h"
 #include "tandem/operators.h"
+#include "tandem/transport_memory.h"
 #include "tandem/world.h"
 
 namespace tandem::cli {
@@ -25,6 +26,7 @@ class Layers {
   /// Options of each operator. Their m, n, k and type are ignored; the layers set them.
   struct Options {
     OperatorOptions gather, reduce, scatter;
+    bool shares_memory = false;  // the three plans share transport memory
   };
 
   Layers(World& world, const Sizes& sizes, Options options)
@@ -36,7 +38,9 @@ class Layers {
         h_(local(world, sizes.rows * columns_, "h")),
         up_(weights(world, sizes.width, "up")),
         down_(weights(world, sizes.hidden, "down")) {
+    const auto memory = options.shares_memory ? std::make_shared<TransportMemory>(world) : nullptr;
     const auto make = [&](Operator op, OperatorOptions o, Size n, Size k) {
+      o.memory = memory;
       o.m = sizes.rows;
       o.n = n;
       o.k = k;

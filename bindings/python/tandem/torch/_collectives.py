@@ -14,8 +14,10 @@ import torch
 
 from .. import errors
 from .._c import OPERATIONS
+from .._c import TYPES as _CODES
 from .._library import shown, whole_option
 from . import _groups
+from ._ops import call, register
 
 TYPES = (
     torch.float32,
@@ -29,12 +31,13 @@ TYPES = (
     torch.int32,
     torch.int64,
 )
+CODES = {one: _CODES[str(one).removeprefix("torch.")] for one in TYPES}
 
 
 def transfer(name: str, x: torch.Tensor, out: torch.Tensor, count: int, group: str, *last: int) -> None:
     """Enqueues a collective of contiguous tensors on the current stream; on CPUs it is done on return."""
     world = _groups.world_for(group, x.device.type).world
-    world._call(name, _groups.tensor_memory(x), _groups.tensor_memory(out), count, _groups.stream_of(x), *last)
+    world._enqueue(name, x.data_ptr(), out.data_ptr(), count, CODES[x.dtype], *last, _groups.stream_of(x))
 
 
 def _checked(x: torch.Tensor, op: str | None, root: int | None, group: str, has_parts: bool) -> int:
@@ -72,18 +75,13 @@ def define(
     name: str, arguments: str, run: Callable[..., Any], fake: Callable[..., Any], backward: Callable[..., Any]
 ) -> None:
     """Registers tandem::name with its kernel, its shape function and its gradient."""
-    operator = torch.library.custom_op(
-        f"tandem::{name}", run, mutates_args=(), schema=f"({arguments}) -> Tensor", device_types=("cpu", "cuda")
-    )
-    operator.register_fake(fake)
-
     def keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.rest = inputs[1:]
 
     def gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
         return (backward(grad, *ctx.rest), *(None for _ in ctx.rest))
 
-    operator.register_autograd(gradient, setup_context=keep)
+    register(name, f"({arguments}) -> Tensor", run, fake, gradient, keep)
 
 
 def _linear(op: str, grad: torch.Tensor, group: str) -> torch.Tensor:
@@ -246,39 +244,39 @@ def _root(value: object) -> int:
 
 def all_reduce(x: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:
     """Reduces `x` of all PEs: sum, prod, min, max or avg."""
-    return torch.ops.tandem.all_reduce(_tensor(x), text_argument("op", op), _groups.resolve(group))
+    return call(torch.ops.tandem.all_reduce, _tensor(x), text_argument("op", op), _groups.resolve(group))
 
 
 def reduce(x: torch.Tensor, op: str = "sum", root: int = 0, group: Any = None) -> torch.Tensor:
     """Reduces `x` of all PEs. PE `root` gets the result, the others zeros."""
-    return torch.ops.tandem.reduce(_tensor(x), text_argument("op", op), _root(root), _groups.resolve(group))
+    return call(torch.ops.tandem.reduce, _tensor(x), text_argument("op", op), _root(root), _groups.resolve(group))
 
 
 def reduce_scatter(x: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:
     """Reduces `x` of all PEs. PE i gets the i-th part of the first axis."""
-    return torch.ops.tandem.reduce_scatter(_tensor(x), text_argument("op", op), _groups.resolve(group))
+    return call(torch.ops.tandem.reduce_scatter, _tensor(x), text_argument("op", op), _groups.resolve(group))
 
 
 def all_gather(x: torch.Tensor, group: Any = None) -> torch.Tensor:
     """Joins `x` of all PEs along the first axis."""
-    return torch.ops.tandem.all_gather(_tensor(x), _groups.resolve(group))
+    return call(torch.ops.tandem.all_gather, _tensor(x), _groups.resolve(group))
 
 
 def all_to_all(x: torch.Tensor, group: Any = None) -> torch.Tensor:
     """Exchanges parts of the first axis: part j of PE i becomes part i of PE j."""
-    return torch.ops.tandem.all_to_all(_tensor(x), _groups.resolve(group))
+    return call(torch.ops.tandem.all_to_all, _tensor(x), _groups.resolve(group))
 
 
 def broadcast(x: torch.Tensor, root: int = 0, group: Any = None) -> torch.Tensor:
     """Returns the tensor of PE `root`. All PEs pass tensors of the same shape."""
-    return torch.ops.tandem.broadcast(_tensor(x), _root(root), _groups.resolve(group))
+    return call(torch.ops.tandem.broadcast, _tensor(x), _root(root), _groups.resolve(group))
 
 
 def gather(x: torch.Tensor, root: int = 0, group: Any = None) -> torch.Tensor:
     """Joins `x` of all PEs along the first axis. PE `root` gets the result, the others zeros."""
-    return torch.ops.tandem.gather(_tensor(x), _root(root), _groups.resolve(group))
+    return call(torch.ops.tandem.gather, _tensor(x), _root(root), _groups.resolve(group))
 
 
 def scatter(x: torch.Tensor, root: int = 0, group: Any = None) -> torch.Tensor:
     """Returns part i of the first axis of the root's `x` on PE i. All PEs pass tensors of the same shape."""
-    return torch.ops.tandem.scatter(_tensor(x), _root(root), _groups.resolve(group))
+    return call(torch.ops.tandem.scatter, _tensor(x), _root(root), _groups.resolve(group))

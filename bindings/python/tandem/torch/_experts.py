@@ -20,6 +20,7 @@ from .. import _c, errors
 from .._library import shown, whole_option
 from . import _groups
 from ._collectives import text_argument
+from ._ops import call, register
 from ._routing import TYPES, Arrays, Problem, problem_of
 
 _IDS = (torch.int64, torch.int32)
@@ -210,6 +211,7 @@ def _combine_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
     return (y_grad, weights_grad, None, grad if ctx.adds else None, *(None for _ in problem.arguments()))
 
 
+_GRADIENTS = {"dispatch": (_dispatch_gradient, _dispatch_keep), "combine": (_combine_gradient, _combine_keep)}
 for _name, _schema, _kernel, _fake in (
     ("route", f"(Tensor ids, Tensor? weights, {_PROBLEM}) -> Tensor", _route, _new_routing),
     (
@@ -220,14 +222,7 @@ for _name, _schema, _kernel, _fake in (
     ),
     ("combine", f"(Tensor y, Tensor weights, Tensor routing, Tensor? add, {_PROBLEM}) -> Tensor", _combine, _new_sums),
 ):
-    _operator = torch.library.custom_op(
-        f"tandem::{_name}", _kernel, mutates_args=(), schema=_schema, device_types=("cpu", "cuda")
-    )
-    _operator.register_fake(_fake)
-    if _name == "dispatch":
-        _operator.register_autograd(_dispatch_gradient, setup_context=_dispatch_keep)
-    if _name == "combine":
-        _operator.register_autograd(_combine_gradient, setup_context=_combine_keep)
+    register(_name, _schema, _kernel, _fake, *_GRADIENTS.get(_name, ()))
 
 
 # The functions.
@@ -314,7 +309,7 @@ def route(
         _groups.resolve(group),
     )
     given = None if weights is None else weights.detach()
-    memory = torch.ops.tandem.route(ids, given, *problem.arguments())
+    memory = call(torch.ops.tandem.route, ids, given, *problem.arguments())
     if weights is None:
         weights = ids.new_ones(ids.shape, dtype=torch.float32)
     return Routing(memory, weights, problem)
@@ -337,7 +332,7 @@ def dispatch(x: torch.Tensor, routing: Routing, x_scales: torch.Tensor | None = 
     if x_scales is not None:
         _groups.check_tensor("x_scales", x_scales, (torch.float32,))
     clear = torch.is_grad_enabled()
-    rows, scales = torch.ops.tandem.dispatch(x, x_scales, routing.memory, clear, *problem.arguments())
+    rows, scales = call(torch.ops.tandem.dispatch, x, x_scales, routing.memory, clear, *problem.arguments())
     return rows if problem.wire == "type" else (rows, scales)
 
 
@@ -347,4 +342,4 @@ def combine(y: torch.Tensor, routing: Routing, add: torch.Tensor | None = None) 
     _groups.check_tensor("y", y, TYPES)
     if add is not None:
         _groups.check_tensor("add", add, TYPES)
-    return torch.ops.tandem.combine(y, routing.weights, routing.memory, add, *problem.arguments())
+    return call(torch.ops.tandem.combine, y, routing.weights, routing.memory, add, *problem.arguments())

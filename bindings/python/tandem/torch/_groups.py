@@ -14,7 +14,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from .. import errors
 from .._library import shown
-from .._memory import Memory
+from .._plan import Plan
 from ..world import World, unique_id
 
 # A world that a group's operators make begins small, because its heap grows. Hosts have less memory than GPUs.
@@ -32,6 +32,8 @@ class GroupWorld:
     constants: dict[Any, torch.Tensor] = field(default_factory=dict)
 
 
+# The same stream without an object for it, where torch has this call.
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _lock = threading.Lock()
 _worlds: dict[tuple[str, str], GroupWorld] = {}
 
@@ -113,6 +115,9 @@ def world_for(name: str, device_type: str, **options: Any) -> GroupWorld:
     if device_type not in _KINDS:
         raise errors.InvalidType(f"x: a tensor on {device_type} given, allowed are cpu and cuda")
     pg = find(name)
+    found = _worlds.get((name, device_type))
+    if found is not None and found.group is pg and found.world._handle is not None:
+        return found
     with _lock:
         found = _worlds.get((name, device_type))
         if found is None or found.group is not pg or found.world._handle is None:
@@ -140,14 +145,27 @@ def shutdown() -> None:
         one.world.close()
 
 
-def tensor_memory(x: torch.Tensor) -> Memory:
-    """The memory of a contiguous tensor."""
-    return Memory(x.data_ptr(), tuple(x.shape), str(x.dtype).removeprefix("torch."), True, x.is_cuda, x)
-
-
 def stream_of(x: torch.Tensor) -> int | None:
     """torch's current stream where `x` is."""
-    return int(torch.cuda.current_stream(x.device).cuda_stream) if x.is_cuda else None
+    if not x.is_cuda:
+        return None
+    if _raw_stream is None:
+        return int(torch.cuda.current_stream(x.device).cuda_stream)
+    return int(_raw_stream(x.get_device()))
+
+
+def note_run(plan: Plan, x: torch.Tensor) -> None:
+    """Notes whether a run with `x` is captured."""
+    plan.is_captured |= x.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
+def retire(plan: Plan, x: torch.Tensor) -> None:
+    """Closes a plan that another one replaces, when its runs are over. One that a graph holds stays."""
+    if plan.is_captured:
+        return
+    if x.is_cuda:
+        torch.cuda.synchronize(x.device)
+    plan.close()
 
 
 def check_tensor(name: str, x: Any, allowed: tuple[torch.dtype, ...]) -> None:

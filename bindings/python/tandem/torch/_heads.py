@@ -16,6 +16,7 @@ from .._c import TYPES as CODES
 from .._plan import ExchangePlan, HeadsPlan
 from . import _groups
 from ._collectives import TYPES
+from ._ops import call, register
 
 _MERGED = (torch.float32, torch.float16, torch.bfloat16)
 _LEAST = 16  # batch or rows of a plan
@@ -72,14 +73,12 @@ def _merge_heads(partial: torch.Tensor, lse: torch.Tensor, base_two: bool, all_h
     return out
 
 
-_operator = torch.library.custom_op(
-    "tandem::merge_heads",
+register(
+    "merge_heads",
+    "(Tensor partial, Tensor lse, bool base_two, bool all_heads, str group) -> Tensor",
     _merge_heads,
-    mutates_args=(),
-    schema="(Tensor partial, Tensor lse, bool base_two, bool all_heads, str group) -> Tensor",
-    device_types=("cpu", "cuda"),
+    _merged,
 )
-_operator.register_fake(_merged)
 
 
 def merge_heads(
@@ -92,7 +91,7 @@ def merge_heads(
     """
     _groups.check_tensor("partial", partial, _MERGED)
     _groups.check_tensor("lse", lse, (torch.float32,))
-    return torch.ops.tandem.merge_heads(partial, lse, bool(base_two), bool(all_heads), _groups.resolve(group))
+    return call(torch.ops.tandem.merge_heads, partial, lse, bool(base_two), bool(all_heads), _groups.resolve(group))
 
 
 # exchange_heads
@@ -145,9 +144,9 @@ def _exchange_heads(tensors: list[torch.Tensor], to_rows: bool, group: str) -> l
     if plan is None or plan.max_rows < rows:
         if plan is not None:
             del found.plans[key]
-            _wait_for_copies(plan, first.device)
-            plan.close()
+            _groups.retire(plan, first)
         plan = found.plans[key] = ExchangePlan(found.world, _rounded(rows), segments, dtype, to_rows)
+    _groups.note_run(plan, first)
     given = [x.contiguous() for x in tensors]
     _wait_for_copies(plan, first.device)
     plan.exchange(rows, [x.data_ptr() for x in given], _groups.stream_of(first))
@@ -166,15 +165,14 @@ def _exchange_heads_gradient(ctx: Any, grads: list[torch.Tensor]) -> tuple[Any, 
     return torch.ops.tandem.exchange_heads(list(grads), not ctx.to_rows, ctx.group), None, None
 
 
-_operator = torch.library.custom_op(
-    "tandem::exchange_heads",
+register(
+    "exchange_heads",
+    "(Tensor[] tensors, bool to_rows, str group) -> Tensor[]",
     _exchange_heads,
-    mutates_args=(),
-    schema="(Tensor[] tensors, bool to_rows, str group) -> Tensor[]",
-    device_types=("cpu", "cuda"),
+    _exchanged,
+    _exchange_heads_gradient,
+    _exchange_heads_keep,
 )
-_operator.register_fake(_exchanged)
-_operator.register_autograd(_exchange_heads_gradient, setup_context=_exchange_heads_keep)
 
 
 def exchange_heads(*tensors: torch.Tensor, to_rows: bool = False, group: Any = None) -> Any:
@@ -187,5 +185,5 @@ def exchange_heads(*tensors: torch.Tensor, to_rows: bool = False, group: Any = N
         raise errors.InvalidArgument(f"tensors: none given, allowed are 1 to {_MOST_TENSORS}")
     for x in tensors:
         _groups.check_tensor("tensors", x, TYPES)
-    results = torch.ops.tandem.exchange_heads(list(tensors), bool(to_rows), _groups.resolve(group))
+    results = call(torch.ops.tandem.exchange_heads, list(tensors), bool(to_rows), _groups.resolve(group))
     return results[0] if len(tensors) == 1 else results

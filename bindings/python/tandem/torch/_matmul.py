@@ -26,6 +26,8 @@ from .._c import ACTIVATIONS
 from .._library import shown
 from .._plan import OperatorPlan
 from . import _groups
+from ._collectives import CODES
+from ._ops import call, register
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 # GPUs have no tensor cores for the first and no such operator; CPUs have all but float64.
@@ -121,13 +123,13 @@ def _laid_out(weights: Sequence[torch.Tensor], only_n_x_k: bool) -> tuple[str, l
     return "KxN", [_aligned(w.contiguous()) for w in weights]
 
 
-def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int) -> OperatorPlan:
+def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int, x: torch.Tensor) -> OperatorPlan:
     """A plan for `m` rows. One that is too small is replaced by one for a power of two."""
     operator, ns, k, options = key
     plan = found.plans.get(key)
     if plan is None or plan.m < m:
         if plan is not None:
-            plan.close()
+            _groups.retire(plan, x)
             del found.plans[key]
         rows = max(16, 1 << (m - 1).bit_length())
         plan = found.plans[key] = OperatorPlan(found.world, operator, rows, list(ns), k, **dict(options))
@@ -158,13 +160,14 @@ def run(
     c = [x.new_empty((rows[1], w.shape[1]), dtype=x.dtype if scales is None else scales.dtype) for w in weights]
     ns = tuple(w.shape[1] * (pes if gathers else 1) for w in weights)
     k = x.shape[-1] * (1 if gathers else pes)
-    options = {
-        "type": _c.TYPES[str(x.dtype).removeprefix("torch.")],
-        "b_layout": _c.LAYOUTS[layout],
-        "activation": ACTIVATIONS[activation],
-        **({} if scales is None else scales.options()),
-    }
-    plan = _plan(found, (operator, ns, k, tuple(options.items())), rows[0])
+    options = (
+        ("type", CODES[x.dtype]),
+        ("b_layout", _c.LAYOUTS[layout]),
+        ("activation", ACTIVATIONS[activation]),
+        *(() if scales is None else scales.options().items()),
+    )
+    plan = _plan(found, (operator, ns, k, options), rows[0], x)
+    _groups.note_run(plan, x)
     matrices: dict[str, Any] = {"a": a.data_ptr(), "gathered": None if gathered is None else gathered.data_ptr()}
     for name, tensors in (("b", b), ("c", c), ("bias", bias)):
         matrices[name] = _c.addresses([one.data_ptr() for one in tensors])
@@ -396,11 +399,7 @@ for _name, _schema, _kernel, _fake, _gradient, _setup in (
     ("matmul_all_reduce", _ONE, _matmul_all_reduce, _whole_shape, _matmul_all_reduce_gradient, _keep),
     ("replicated_matmul", _ONE, _replicated_matmul, _whole_shape, _replicated_matmul_gradient, _keep),
 ):
-    _operator = torch.library.custom_op(
-        f"tandem::{_name}", _kernel, mutates_args=(), schema=_schema, device_types=("cpu", "cuda")
-    )
-    _operator.register_fake(_fake)
-    _operator.register_autograd(_gradient, setup_context=_setup)
+    register(_name, _schema, _kernel, _fake, _gradient, _setup)
 
 
 def _tensors(name: str, value: object) -> list[torch.Tensor]:
@@ -424,7 +423,8 @@ def all_gather_matmul(
     With `return_gathered` the result is a pair of this and gather(x), which backward then uses.
     """
     biases = [] if bias is None else _tensors("bias", bias)
-    results = torch.ops.tandem.all_gather_matmul(
+    results = call(
+        torch.ops.tandem.all_gather_matmul,
         _tensors("x", x)[0],
         _tensors("weight", weight),
         biases,
@@ -432,9 +432,8 @@ def all_gather_matmul(
         bool(return_gathered),
         _groups.resolve(group),
     )
-    gathered = results.pop() if return_gathered else None
-    products = results if isinstance(weight, (list, tuple)) else results[0]
-    return (products, gathered) if return_gathered else products
+    products = results[: len(results) - bool(return_gathered)] if isinstance(weight, (list, tuple)) else results[0]
+    return (products, results[-1]) if return_gathered else products
 
 
 def _one(operator: Any, x: Any, weight: Any, bias: Any, activation: str, group: Any) -> torch.Tensor:
@@ -442,7 +441,7 @@ def _one(operator: Any, x: Any, weight: Any, bias: Any, activation: str, group: 
     _groups.check_tensor("weight", weight, _TYPES)
     if bias is not None:
         _groups.check_tensor("bias", bias, _TYPES)
-    return operator(x, weight, bias, str(activation), _groups.resolve(group))
+    return call(operator, x, weight, bias, str(activation), _groups.resolve(group))
 
 
 def matmul_reduce_scatter(

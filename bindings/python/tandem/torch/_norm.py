@@ -16,6 +16,7 @@ from .._library import number_option, shown
 from .._plan import NormPlan
 from . import _groups
 from ._collectives import text_argument
+from ._ops import call, register
 
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
 _GROUP = 128  # elements with one scale
@@ -163,15 +164,13 @@ def _shapes(
     return _results(x, quantisation, keep_sum)
 
 
-_operator = torch.library.custom_op(
-    "tandem::all_reduce_norm",
-    _all_reduce_norm,
-    mutates_args=(),
-    schema="(Tensor x, Tensor? residual, Tensor? weight, Tensor? bias, Tensor? norm_bias, str norm, float epsilon, "
+register(
+    "all_reduce_norm",
+    "(Tensor x, Tensor? residual, Tensor? weight, Tensor? bias, Tensor? norm_bias, str norm, float epsilon, "
     "str quantisation, float scale, bool keep_sum, str group) -> (Tensor, Tensor, Tensor)",
-    device_types=("cpu", "cuda"),
+    _all_reduce_norm,
+    _shapes,
 )
-_operator.register_fake(_shapes)
 
 
 def all_reduce_norm(
@@ -198,7 +197,8 @@ def all_reduce_norm(
     for name, one in (("residual", residual), ("weight", weight), ("bias", bias), ("norm_bias", norm_bias)):
         if one is not None:
             _groups.check_tensor(name, one, _TYPES)
-    out, kept, scales = torch.ops.tandem.all_reduce_norm(
+    out, kept, scales = call(
+        torch.ops.tandem.all_reduce_norm,
         x,
         residual,
         weight,

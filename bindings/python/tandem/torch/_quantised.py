@@ -16,6 +16,7 @@ from .._c import WIRES
 from .._library import shown
 from . import _groups
 from ._collectives import define, joined, part, pes_of, text_argument, transfer
+from ._ops import call
 
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -61,7 +62,7 @@ _define(
 
 def _call(operator: Any, x: Any, wire: Any, group: Any) -> torch.Tensor:
     _groups.check_tensor("x", x, _TYPES)
-    return operator(x, text_argument("wire", wire), _groups.resolve(group))
+    return call(operator, x, text_argument("wire", wire), _groups.resolve(group))
 
 
 def all_reduce_quantised(x: torch.Tensor, wire: str = "fp8", group: Any = None) -> torch.Tensor:

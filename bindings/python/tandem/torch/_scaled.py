@@ -17,6 +17,7 @@ from .._c import ACTIVATIONS
 from .._library import shown
 from . import _groups, _matmul
 from ._collectives import text_argument
+from ._ops import call, register
 
 _FP8 = torch.float8_e4m3fn
 _OUT = (torch.bfloat16, torch.float16)
@@ -195,9 +196,7 @@ for _name, _schema, _kernel, _fake in (
     ("scaled_matmul_reduce_scatter", _ONE, _sum(True), _sum_shape(True)),
     ("scaled_matmul_all_reduce", _ONE, _sum(False), _sum_shape(False)),
 ):
-    torch.library.custom_op(
-        f"tandem::{_name}", _kernel, mutates_args=(), schema=_schema, device_types=("cpu", "cuda")
-    ).register_fake(_fake)
+    register(_name, _schema, _kernel, _fake)
 
 
 def _list(name: str, value: Any, types: tuple[torch.dtype, ...]) -> list[torch.Tensor]:
@@ -227,7 +226,8 @@ def all_gather_scaled_matmul(
 
     A single `x_scale` is the same on all PEs.
     """
-    results = torch.ops.tandem.all_gather_scaled_matmul(
+    results = call(
+        torch.ops.tandem.all_gather_scaled_matmul,
         _list("x", x, (_FP8,))[0],
         _list("weight", weight, (_FP8,)),
         _list("x_scale", x_scale, (torch.float32,))[0],

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Runs the operators of tandem.torch on all GPUs of this machine, a process each, beside PyTorch and NCCL.
+
+    TANDEM_LIBRARY=build/cuda/lib/libtandem_c.so python3 bindings/python/torch_tests/python_gpu_check.py [PROGRAM...]
+
+The programs are those that test CPUs, with tensors on GPUs, and program_gpu.py. One GPU makes a world of one process.
+Programs of one process run side by side. Exit code 1: a program failed.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = ("gpu", "values", "norm", "layers", "experts", "scaled", "deep_ep", "compile", "async_tp", "training")
+LIMIT_S, AT_ONCE = 150, 5
+
+
+def run(program: str, processes: int) -> tuple[str, int, str]:
+    """Runs a program in `processes` processes. Returns a line about it, 0 if all ended well, and the log."""
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(HERE.parent)))),
+            "RENDEZVOUS": f"file://{folder}/rendezvous",
+            "WORLD_SIZE": str(processes),
+            "TANDEM_TEST_DEVICE": "cuda",
+            "OMP_NUM_THREADS": "1",
+        }
+        started = [
+            subprocess.Popen(
+                [sys.executable, str(HERE / f"program_{program}.py")],
+                env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for rank in range(processes)
+        ]
+        texts, late = [], False
+        for one in started:
+            try:
+                texts.append(one.communicate(timeout=max(1.0, begin + LIMIT_S - time.monotonic()))[0])
+            except subprocess.TimeoutExpired:
+                late = True
+                for other in started:
+                    other.kill()
+                texts.append(one.communicate()[0])
+    codes = [one.returncode for one in started]
+    state = "too late" if late else "passed" if not any(codes) else f"FAILED with {codes}"
+    line = f"{program:10} {state}, {time.monotonic() - begin:.0f} s"
+    return line, int(any(codes)), "\n".join(texts)
+
+
+def main() -> int:
+    import torch  # not before the help text
+
+    processes = torch.cuda.device_count()
+    if processes == 0:
+        print("python_gpu_check: no GPU found")
+        return 2
+    programs = sys.argv[1:] or list(PROGRAMS)
+    print(f"{processes} x {torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE if processes == 1 else 1) as pool:
+        for line, code, log in pool.map(lambda program: run(program, processes), programs):
+            print(line, flush=True)
+            failed += code
+            if code:
+                print(log[-6000:])
+    print(f"python_gpu_check: {len(programs)} programs, {failed} failed")
+    return int(failed > 0)
+
+
+sys.exit(main())
