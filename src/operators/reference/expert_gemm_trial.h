@@ -30,6 +30,7 @@ struct ExpertGemmRuns {
   ExpertGemmOptions options;
   std::vector<std::string> routings;  ///< of each round, see expert_choices
   kernels::ExpertInput input;         ///< of all rounds, besides routing and seed
+  bool combines = true;               ///< whether gemm_combine follows dispatch_gemm
 };
 /// Makes a plan, runs it in `main` and returns the first error of this PE's results, or "". All PEs call it.
 std::string wrong_of_expert_gemms(World& world, Stream& main, const ExpertGemmRuns& runs);
