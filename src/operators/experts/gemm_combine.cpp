@@ -64,7 +64,7 @@ void GemmCombine::enqueue_overlapped(Stream& main, const GemmCombineCall& call, 
   main.launch<ExpectTiles>(kOneWarp, {gemm.groups.panel_count, expected_, order_});
   sums_->wait_for(main);
   gemm.groups.column_chunks = options_.column_chunks;
-  gemm.notify = {tiles_, true};
+  gemm.destination = GemmLocal{call.y, {tiles_, true}};
   gemm.sms = std::max(1, sms_ - options_.communication_sms);
   main.gemm(gemm, team_);  // first: nothing promises that streams run side by side
   const int last = order_.chunks() - 1;

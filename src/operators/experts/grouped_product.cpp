@@ -33,7 +33,7 @@ Gemm GroupedProduct::gemm(const void* a, const void* b, void* c) const {
   gemm.node_size = team_.node_size;
   gemm.a = a;
   gemm.b = static_cast<const std::byte*>(b) + first_ * shape_.n * shape_.k * size_of(gemm.type);
-  gemm.c = c;
+  gemm.destination = GemmLocal{c};
   gemm.groups = panels_->groups();
   return gemm;
 }
