@@ -80,12 +80,13 @@ class Groups {
   }
 
   std::string problem() {
-    std::vector<T> got(static_cast<std::size_t>(m_ * case_.n));
+    const Size columns = columns_after(case_.activation, case_.n);
+    std::vector<T> got(static_cast<std::size_t>(m_ * columns));
     world_.copy_out(got.data(), gemm_.destination.c(), static_cast<Size>(got.size() * sizeof(T)));
     for (std::size_t g = 0; g < case_.counts.size(); ++g)
       for (Size row = starts_[g]; row < starts_[g] + case_.counts[g]; ++row)
-        for (Size col = 0; col < case_.n; ++col) {
-          const auto found = convert<float>(got[static_cast<std::size_t>(row * case_.n + col)]);
+        for (Size col = 0; col < columns; ++col) {
+          const auto found = convert<float>(got[static_cast<std::size_t>(row * columns + col)]);
           const auto want = convert<float>(convert<T>(expected(static_cast<int>(g), row, col)));
           if (found != want)
             return fmt::format("group {} row {} column {}: {} instead of {}", g, row, col, found, want);
@@ -116,7 +117,8 @@ class Groups {
     gemm_.a = a_;
     gemm_.b = on_device(world_, b, "b");
     gemm_.b_layout = case_.layout;
-    T* const c = on_device(world_, std::vector<T>(static_cast<std::size_t>(m_ * case_.n)), "c");
+    const Size columns = columns_after(case_.activation, case_.n);
+    T* const c = on_device(world_, std::vector<T>(static_cast<std::size_t>(m_ * columns)), "c");
     gemm_.activation = case_.activation;
     gemm_.groups = panels_->groups();
     gemm_.groups.column_chunks = case_.column_chunks;
@@ -143,10 +145,15 @@ class Groups {
   }
 
   float expected(int group, Size row, Size col) const {
+    if (!is_gated(case_.activation)) return activate(case_.activation, sum(group, row, col));
+    const Size gate = column_of_gate(col);
+    return gated(case_.activation, sum(group, row, gate), sum(group, row, gate + kGateGroup));
+  }
+  float sum(int group, Size row, Size col) const {
     const Size of_a = case_.indexed ? index_[static_cast<std::size_t>(row)] : row;
     float sum = 0;
     for (Size i = 0; of_a >= 0 && i < case_.k; ++i) sum += element(0, of_a, i) * element(group + 1, col, i);
-    return activate(case_.activation, sum);
+    return sum;
   }
 
   Size panels() const {
@@ -227,6 +234,15 @@ TEST(GroupedGemm, RowsByIndex) {
 }
 
 TEST(GroupedGemm, RowsThatArriveGroupByGroup) { expect_right({.gated = true, .column_chunks = 2}); }
+
+/// Gate and up as one B, half of its columns written.
+TEST(GroupedGemm, GatedActivations) {
+  expect_right({.n = 80, .column_chunks = 2, .activation = Activation::kSwiGlu});
+  expect_right({.n = 64, .type = DType::kF32, .layout = BLayout::kKxN, .activation = Activation::kGeGlu});
+  expect_right(
+      {.counts = {0, 7, 24, 25}, .n = 48, .most_rows = 32, .indexed = true, .activation = Activation::kSwiGlu});
+  expect_right({.n = 64, .gated = true, .activation = Activation::kGeGlu});
+}
 
 /// The first product of a layer's experts on two PEs: sorted rows, and rows by the routing's index.
 class ExpertLayer {
@@ -448,6 +464,8 @@ TEST(GroupedGemmErrors, EveryField) {
          g.own_a = g.a, g.rows = {g.m, 1, 1, 1};
        }},
       {"bias is set", [](Gemm& g) { g.bias = g.a; }},
+      {"n is 50 and tile_n 16, allowed with a gated activation: multiples of 16",
+       [](Gemm& g) { g.activation = Activation::kSwiGlu; }},
       {"scales is set", [](Gemm& g) { g.scales.a = &scale; }},
       {"a notification of other PEs is set",
        [](Gemm& g) {

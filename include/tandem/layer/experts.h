@@ -40,6 +40,10 @@
 
 namespace tandem {
 
+namespace kernels {
+struct ExpertPlanMaker;
+}
+
 /// The place of a row in the output of `dispatch`.
 enum class ExpertLayout {
   kSorted,    ///< by expert, each expert's first row at a multiple of `align`; a row for each choice
@@ -194,7 +198,7 @@ class ExpertPlan {
   enum class Part { kAll, kSend, kReceive };
 
  private:
-  friend std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options);
+  friend struct kernels::ExpertPlanMaker;
   enum Kind { kRoute, kDispatch, kCombine };
   virtual void enqueue(Stream& stream, const RouteCall& call) = 0;
   virtual void enqueue(Stream& stream, const DispatchCall& call, Part part) = 0;

@@ -24,7 +24,8 @@ struct GroupPanelOptions {
   int most_panels = 0;  ///< room in the table; ceil(most rows / tile_m) + groups - 1 panels always fit
   int together = 16;    ///< panels of a group that are computed together, column by column
   Size most_rows = 0;   ///< rows of each group in C, a multiple of tile_m; 0: `make` gets the groups' first rows
-  int words = 0;        ///< words of the gate: group g waits for [g * words, (g + 1) * words)
+  int words = 0;        ///< words of the gate: group g waits for [w * words, (w + 1) * words), w = g / groups_of_word
+  int groups_of_word = 1;  ///< neighbouring groups that wait for the same words
 };
 
 /// A table of panels in memory of this PE.
@@ -43,8 +44,8 @@ class GroupPanels {
   virtual GemmGroups groups() const = 0;
 };
 
-/// Makes a table. Throws InvalidArgument with the name of the option, the value given and the values allowed. Throws
-/// Unsupported in a phantom simulation, in which numbers of rows have no values.
+/// Makes a table. Throws InvalidArgument with the name of the option, the value given and the values allowed. In a
+/// phantom simulation the numbers of rows need memory with contents (Index), as routings of experts have.
 std::unique_ptr<GroupPanels> make_group_panels(World& world, const GroupPanelOptions& options);
 
 }  // namespace tandem

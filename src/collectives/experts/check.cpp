@@ -12,19 +12,14 @@
 
 namespace tandem::kernels {
 
-namespace {
-
 void check_number(const char* what, Size value, Size least, Size most) {
   if (value < least || value > most)
     throw InvalidArgument(fmt::format("{}: {} given to {}, allowed are {} to {}", what, value, kExperts, least, most));
 }
 
-struct Buffer {
-  const char* name;
-  const void* address;
-  Size bytes;
-  Size alignment;
-};
+namespace {
+
+using Buffer = ExpertBuffer;
 
 void check_held(const World& world, const Buffer& b) {
   if (b.bytes == 0) return;
@@ -44,16 +39,16 @@ void check_separate(const Buffer& a, const Buffer& out) {
         fmt::format("{}, {}: buffers that overlap given to {}, allowed are separate ones", a.name, out.name, kExperts));
 }
 
-void check_all(const World& world, std::initializer_list<Buffer> in, std::initializer_list<Buffer> out) {
+Size groups(const ExpertOptions& o) { return ceil_div(o.hidden, kScaleGroup); }
+
+}  // namespace
+
+void check_buffers(const World& world, std::initializer_list<Buffer> in, std::initializer_list<Buffer> out) {
   for (const Buffer& b : in) check_held(world, b);
   for (const Buffer& b : out) check_held(world, b);
   for (const Buffer& to : out)
     for (const Buffer& from : in) check_separate(from, to);
 }
-
-Size groups(const ExpertOptions& o) { return ceil_div(o.hidden, kScaleGroup); }
-
-}  // namespace
 
 void check(const ExpertOptions& o, int pes) {
   constexpr Size kMost = Size{1} << 16;
@@ -96,7 +91,7 @@ void check(const ExpertPlan& plan, const World& world, const RouteCall& call) {
         fmt::format("id_type: {} given to {}, allowed are i32 and i64", name(call.id_type), kExperts));
   const Size choices = call.tokens * o.top_k;
   const Size id = size_of(call.id_type);
-  check_all(world,
+  check_buffers(world,
             {{"ids", call.ids, choices * id, id},
              {"weights", call.weights, call.weights == nullptr ? 0 : choices * 4, 4},
              {"tokens_on_device", call.tokens_on_device, call.tokens_on_device == nullptr ? 0 : 4, 4}},
@@ -116,7 +111,7 @@ void check(const ExpertPlan& plan, const World& world, const DispatchCall& call)
   if (o.wire == ExpertWire::kType && call.out_scales != nullptr)
     throw InvalidArgument(fmt::format("out_scales: given to {} whose wire is type, allowed with fp8", kExperts));
   const Size rows = plan.dispatched_rows();
-  check_all(world,
+  check_buffers(world,
             {{"x", call.x, call.tokens * o.hidden * in, in},
              {"x_scales", call.x_scales, o.wire == ExpertWire::kGiven ? call.tokens * scales : 0, 4},
              {"routing", call.routing, plan.routing_bytes(), 16}},
@@ -129,7 +124,7 @@ void check(const ExpertPlan& plan, const World& world, const CombineCall& call) 
   check_number("tokens", call.tokens, 0, o.max_tokens);
   const Size type = size_of(o.type);
   const Size bytes = call.tokens * o.hidden * type;
-  check_all(world,
+  check_buffers(world,
             {{"y", call.y, plan.rows() * o.hidden * type, type},
              {"routing", call.routing, plan.routing_bytes(), 16},
              {"add", call.add, call.add == nullptr || call.add == call.out ? 0 : bytes, type}},

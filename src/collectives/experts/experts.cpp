@@ -78,18 +78,12 @@ ExpertRouting arrays_of(const Routing& r) {
           .choice_stride = r.places(1) - r.places(0)};
 }
 
-}  // namespace kernels
-
-ExpertPlan::ExpertPlan(World& world, const ExpertOptions& options) : world_(world), options_(options) {}
-
-Size ExpertPlan::dispatched_rows() const {
-  return options_.layout == ExpertLayout::kInPlace ? world_.num_pes() * options_.max_tokens : rows();
+Routing routing_shape(const ExpertOptions& options, int pes) {
+  check(options, pes);
+  return shape_of(with_most_rows(options, pes), pes);
 }
 
-Size ExpertPlan::scales_stride() const { return round_up(dispatched_rows(), 4); }
-
-std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options) {
-  using namespace kernels;
+std::unique_ptr<ExpertPlan> ExpertPlanMaker::make(World& world, const ExpertOptions& options, ExpertUses uses) {
   const Team team = world.team();
   check(options, team.size);
   check_blocks(options, world.machine());
@@ -104,13 +98,27 @@ std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& opti
   const std::string what = describe(complete);
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
   detail::NotedAllocations allocations = world.note_allocations();
-  std::unique_ptr<ExpertPlan> plan = make_expert_plan(world, complete, shape);
+  std::unique_ptr<ExpertPlan> plan = make_expert_plan(world, complete, shape, uses);
   constexpr const char* kKinds[] = {"route", "dispatch", "combine"};
   if (world.calls() != nullptr)
     for (int kind = 0; kind < 3; ++kind)
       plan->numbers_[kind] = world.calls()->add(fmt::format("{}, {}", kKinds[kind], what), team);
   plan->memory_ = allocations.take();
   return plan;
+}
+
+}  // namespace kernels
+
+ExpertPlan::ExpertPlan(World& world, const ExpertOptions& options) : world_(world), options_(options) {}
+
+Size ExpertPlan::dispatched_rows() const {
+  return options_.layout == ExpertLayout::kInPlace ? world_.num_pes() * options_.max_tokens : rows();
+}
+
+Size ExpertPlan::scales_stride() const { return round_up(dispatched_rows(), 4); }
+
+std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options) {
+  return kernels::ExpertPlanMaker::make(world, options, {});
 }
 
 ExpertSizes expert_sizes(const ExpertOptions& options, int pes) {

@@ -49,7 +49,7 @@ class Plan final : public ExpertPlan {
   static_assert(static_cast<int>(Part::kSend) == 1 && static_cast<int>(Part::kReceive) == 2);
 
  public:
-  Plan(World& world, const ExpertOptions& o, const Routing& shape)
+  Plan(World& world, const ExpertOptions& o, const Routing& shape, ExpertUses uses)
       : ExpertPlan(world, o), team_(world.team()), grid_{o.blocks, Rows::kThreads}, shape_(shape) {
     const Size most = std::max<Size>(shape.experts_here, ceil_div(shape.choices(), kRouteTile));
     route_grid_ = {static_cast<int>(std::min<Size>(most, world.machine().gpu.sm_count)), Route::kThreads};
@@ -64,8 +64,8 @@ class Plan final : public ExpertPlan {
     const bool scales = o.wire != ExpertWire::kType;
     const Size row = o.hidden * (scales ? 1 : Size{sizeof(T)});
     groups_ = scales ? ceil_div(o.hidden, kScaleGroup) : 0;
-    to_experts_ = Rows::of(setup, shape, row, groups_, o.batches);
-    from_experts_ = Rows::of(setup, shape, o.hidden * Size{sizeof(T)}, 0, o.batches);
+    if (uses.dispatches) to_experts_ = Rows::of(setup, shape, row, groups_, o.batches);
+    if (uses.combines) from_experts_ = Rows::of(setup, shape, o.hidden * Size{sizeof(T)}, 0, o.batches);
     zeros_ = filled<T>(setup, world, Rows::kPieceBytes / Size{sizeof(T)}, convert<T>(0.0F), "zeros");
     if (o.scales_by_group) set_columns(setup, world);
     if (o.wire != ExpertWire::kQuantised) return;
@@ -207,16 +207,17 @@ class Plan final : public ExpertPlan {
 };
 
 template <class T>
-std::unique_ptr<ExpertPlan> make_plan_of(World& world, const ExpertOptions& o, const Routing& shape) {
-  if (o.transport == ExpertTransport::kChunks) return std::make_unique<Plan<T, RowChunks>>(world, o, shape);
-  return std::make_unique<Plan<T, RowLines>>(world, o, shape);
+std::unique_ptr<ExpertPlan> make_plan_of(World& world, const ExpertOptions& o, const Routing& shape, ExpertUses uses) {
+  if (o.transport == ExpertTransport::kChunks) return std::make_unique<Plan<T, RowChunks>>(world, o, shape, uses);
+  return std::make_unique<Plan<T, RowLines>>(world, o, shape, uses);
 }
 
 }  // namespace
 
-std::unique_ptr<ExpertPlan> make_expert_plan(World& world, const ExpertOptions& o, const Routing& shape) {
-  if (o.type == DType::kF16) return make_plan_of<f16>(world, o, shape);
-  return make_plan_of<bf16>(world, o, shape);
+std::unique_ptr<ExpertPlan> make_expert_plan(World& world, const ExpertOptions& o, const Routing& shape,
+                                             ExpertUses uses) {
+  if (o.type == DType::kF16) return make_plan_of<f16>(world, o, shape, uses);
+  return make_plan_of<bf16>(world, o, shape, uses);
 }
 
 }  // namespace tandem::kernels

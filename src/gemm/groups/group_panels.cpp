@@ -34,6 +34,8 @@ void check(const GroupPanelOptions& o) {
           o.most_rows, fmt::format("multiples of tile_m up to {}", kMostRows / o.groups));
   require(o.words >= 0 && o.words <= kMostRows / o.groups, "words", o.words,
           fmt::format("0 to {}", kMostRows / o.groups));
+  require(o.groups_of_word >= 1 && o.groups_of_word <= kMost, "groups_of_word", o.groups_of_word,
+          fmt::format("1 to {}", kMost));
 }
 
 /// Throws what a block of the kernel noted for the first group, and forgets it.
@@ -67,8 +69,8 @@ class Panels final : public GroupPanels {
         grid_{std::min(o.groups, world.machine().gpu.sm_count), MakePanels::kThreads} {
     world.check_launch<MakePanels>(grid_);
     detail::NotedAllocations allocations = world.note_allocations();
-    auto* const panels = world.heap().allocate_local<GemmPanel>(o.most_panels, "panels");
-    panels_ = panels;
+    auto* const panels = world.heap().allocate_local<Index>(o.most_panels * MakePanels::kWords, "panels");
+    panels_ = reinterpret_cast<const GemmPanel*>(panels);
     args_.panels = reinterpret_cast<std::int32_t*>(panels);
     args_.panel_count = filled(world, std::vector<std::int32_t>(1), "number of panels");
     std::vector<std::int32_t> numbers(MakePanels::kTile);
@@ -80,6 +82,7 @@ class Panels final : public GroupPanels {
     args_.tile_m = o.tile_m;
     args_.together = o.together;
     args_.words = o.words;
+    args_.groups_of_word = o.groups_of_word;
     args_.most_rows = o.most_rows;
     args_.most_panels = o.most_panels;
     refused_ = std::make_shared<const std::function<void()>>(
@@ -111,11 +114,13 @@ class Panels final : public GroupPanels {
   }
 
  private:
+  /// Memory with these values, in phantom simulations, too.
   template <class T>
   static T* filled(World& world, const std::vector<T>& values, const char* what) {
-    T* const memory = world.heap().allocate_local<T>(static_cast<Size>(values.size()), what);
-    world.copy_in(memory, values.data(), static_cast<Size>(values.size() * sizeof(T)));
-    return memory;
+    const auto bytes = static_cast<Size>(values.size() * sizeof(T));
+    auto* const memory = world.heap().allocate_local<Index>(bytes / Size{sizeof(Index)}, what);
+    world.copy_in(memory, values.data(), bytes);
+    return reinterpret_cast<T*>(memory);
   }
 
   GroupPanelOptions options_;
@@ -131,8 +136,6 @@ class Panels final : public GroupPanels {
 
 std::unique_ptr<GroupPanels> make_group_panels(World& world, const GroupPanelOptions& options) {
   check(options);
-  if (world.phantom())
-    throw Unsupported(fmt::format("{}: a phantom simulation has no numbers of rows; simulate with data", kName));
   return std::make_unique<Panels>(world, options);
 }
 

@@ -20,6 +20,7 @@ struct MakePanels {
     int tile_m = 0;
     int together = 0;
     int words = 0;
+    int groups_of_word = 1;
     Size most_rows = 0;
     Size most_panels = 0;
     std::int32_t* panels = nullptr;         // [most_panels][kWords]
@@ -82,7 +83,7 @@ struct MakePanels {
         const std::int32_t left = count - (i - place);
         return place | (left < together ? left : together) << 16;
       }));
-      const std::int32_t word = group * a.words;
+      const std::int32_t word = group / a.groups_of_word * a.words;
       block.store_at(a.panels + 3, at, panel.map([word](std::int32_t) { return word; }));
     }
   }

@@ -1,6 +1,7 @@
-// Experts under `tandem check`: routing, dispatch and combine, with routings that are used again.
+// Experts under `tandem check`: routing, dispatch and combine, with routings that are used again, and both products.
 #include "check/run_once.h"
 #include "collectives/reference/experts_runs.h"
+#include "operators/reference/expert_gemm_trial.h"
 #include "tools/tandem/check/check_cases.h"
 
 namespace tandem::cli {
@@ -17,6 +18,46 @@ class ExpertsProgram final : public CheckProgram {
  private:
   kernels::ExpertRuns runs_;
 };
+
+class ExpertGemmsProgram final : public CheckProgram {
+ public:
+  explicit ExpertGemmsProgram(ops::ExpertGemmRuns runs) : runs_(std::move(runs)) {}
+  void run(World& world) const override {
+    Stream stream = world.make_stream("main");
+    if (const std::string wrong = ops::wrong_of_expert_gemms(world, stream, runs_); !wrong.empty())
+      throw checker::WrongResult(world.pe(), wrong);
+  }
+
+ private:
+  ops::ExpertGemmRuns runs_;
+};
+
+/// Both forms of both operators. Experts have no rows, one tile's rows, one row more, and several tiles.
+void add_expert_gemms_cases(std::vector<CheckCase>& cases, int pes) {
+  for (const ExpertForm form : {ExpertForm::kSequential, ExpertForm::kOverlapped})
+    for (const bool combines : {false, true}) {
+      CheckCase one;
+      one.op = combines ? "gemm_combine" : "dispatch_gemm";
+      one.algorithm = name(form);
+      one.machine = machine_for(pes);
+      one.pes = pes;
+      ops::ExpertGemmRuns runs;
+      ExpertGemmOptions& o = runs.options;
+      o.experts = {.max_tokens = 3, .hidden = 16, .experts = 3 * pes, .top_k = 2};
+      o.experts.blocks = 2;
+      o.intermediate = 8;
+      o.dispatch_gemm = combines ? ExpertForm::kSequential : form;
+      o.gemm_combine = combines ? form : ExpertForm::kSequential;
+      o.communication_sms = 1;
+      o.tile_m = 2;
+      o.tile_n = 8;
+      runs.routings = {"random", "one", "ragged"};
+      runs.input.tokens = 3;
+      runs.combines = combines;
+      one.make = [runs] { return std::make_unique<ExpertGemmsProgram>(runs); };
+      cases.push_back(std::move(one));
+    }
+}
 
 }  // namespace
 
@@ -63,6 +104,7 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
     one.make = [runs] { return std::make_unique<ExpertsProgram>(runs); };
     cases.push_back(std::move(one));
   }
+  add_expert_gemms_cases(cases, pes);
 }
 
 }  // namespace tandem::cli

@@ -1,12 +1,11 @@
 // dispatch and combine of experts on the command line.
 #include <fmt/format.h>
 
-#include "collectives/reference/expert_choices.h"
 #include "collectives/reference/expert_trial.h"
 #include "tandem/error.h"
+#include "tools/tandem/layer/expert_options.h"
 #include "tools/tandem/layer/layer_run.h"
 #include "tools/tandem/options/options.h"
-#include "tools/tandem/options/usage_message.h"
 
 namespace tandem::cli {
 namespace {
@@ -68,56 +67,6 @@ class ExpertsCall final : public LayerCall {
   std::unique_ptr<kernels::ExpertTrial> trial_;
 };
 
-struct Model {
-  const char* name;
-  Size hidden;
-  int experts;
-  int top_k;
-};
-// config.json of deepseek-ai/DeepSeek-V3, mistralai/Mixtral-8x7B-v0.1 and Qwen/Qwen3-30B-A3B.
-constexpr Model kModels[] = {
-    {"deepseek-v3:moe", 7168, 256, 8}, {"mixtral-8x7b:moe", 4096, 8, 2}, {"qwen3-30b-a3b:moe", 2048, 128, 8}};
-
-Model model_named(const std::string& text) {
-  std::vector<std::string> names;
-  for (const Model& model : kModels) {
-    if (text == model.name) return model;
-    names.emplace_back(model.name);
-  }
-  throw InvalidArgument(fmt::format("--model: '{}' given, allowed is one of {}{}", text, fmt::join(names, ", "),
-                                    did_you_mean(text, names)));
-}
-
-ExpertOptions options_of(const Arguments& a) {
-  const Model model = model_named(a.model.value_or(kModels[0].name));
-  ExpertOptions o;
-  o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);
-  o.hidden = a.hidden ? parse_size("--hidden", *a.hidden) : model.hidden;
-  o.experts = a.experts.value_or(model.experts);
-  o.top_k = a.top_k.value_or(model.top_k);
-  o.align = a.align.value_or(1);
-  o.blocks = a.blocks.value_or(0);
-  try {
-    if (a.wire) o.wire = parse_expert_wire(*a.wire);
-    if (a.layout) o.layout = parse_expert_layout(*a.layout);
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("--{}", error.what()));
-  }
-  return o;
-}
-
-kernels::ExpertInput input_of(const Arguments& a) {
-  kernels::ExpertInput input;
-  input.routing = a.routing.value_or("random");
-  input.seed = a.seed;
-  try {
-    kernels::check_expert_routing(input.routing);
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("--{}", error.what()));
-  }
-  return input;
-}
-
 Result result_of(const char* op, const ExpertOptions& o, const std::string& routing, Size tokens) {
   Result result;
   result.op = op;
@@ -137,9 +86,9 @@ ExpertTransport transport_of(const char* op, const std::string& algorithm) {
 LayerRun make_experts_run(const char* op, Timed timed, const Arguments& a) {
   refuse_all_but_layer_options(a);
   constexpr Size kTokens = 128;
-  ExpertOptions o = options_of(a);
+  ExpertOptions o = expert_options(a);
   if (a.algorithm) o.transport = transport_of(op, *a.algorithm);
-  const kernels::ExpertInput input = input_of(a);
+  const kernels::ExpertInput input = expert_input(a);
   LayerRun run;
   run.unit = "tokens";
   run.size = a.tokens ? parse_size("--tokens", *a.tokens) : kTokens;

@@ -49,7 +49,9 @@ const std::vector<LayerSubject>& layer_subjects() {
                                              {"merge_heads", make_heads_run},
                                              {"exchange_heads", make_exchange_run},
                                              {"dispatch", make_dispatch_run},
-                                             {"combine", make_combine_run}};
+                                             {"combine", make_combine_run},
+                                             {"dispatch_gemm", make_dispatch_gemm_run},
+                                             {"gemm_combine", make_gemm_combine_run}};
   return all;
 }
 

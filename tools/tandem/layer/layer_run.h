@@ -59,6 +59,8 @@ LayerRun make_heads_run(const Arguments& arguments);
 LayerRun make_exchange_run(const Arguments& arguments);
 LayerRun make_dispatch_run(const Arguments& arguments);
 LayerRun make_combine_run(const Arguments& arguments);
+LayerRun make_dispatch_gemm_run(const Arguments& arguments);
+LayerRun make_gemm_combine_run(const Arguments& arguments);
 
 /// Returns the run of `tandem run`.
 LayerRun make_layer_run(const LayerSubject& subject, const RunOptions& options);

@@ -40,21 +40,23 @@ void refuse_options_of_other_backends(const Arguments& a) {
          a.on_host() ? "which has no CUDA graphs" : "because its kernels follow each other as in a graph anyway");
 }
 
+bool multiplies_experts(const Arguments& a) { return a.subject == "dispatch_gemm" || a.subject == "gemm_combine"; }
+
 void refuse_options_of_gemms(const Arguments& a, const char* why) {
   refuse(a.shape.has_value(), "--shape", a, why);
   refuse(a.m.has_value(), "--m", a, why);
   refuse(a.out_dtype.has_value(), "--out-dtype", a, why);
   refuse(a.b_layout.has_value(), "--b-layout", a, why);
   refuse(a.bias, "--bias", a, why);
-  refuse(a.activation.has_value(), "--activation", a, why);
+  refuse(a.activation.has_value() && !multiplies_experts(a), "--activation", a, why);
   refuse(a.scales.has_value(), "--scales", a, why);
   refuse(a.transport.has_value(), "--transport", a, why);
   refuse(a.direction.has_value(), "--direction", a, why);
   refuse(a.splits.has_value(), "--splits", a, why);
   refuse(a.shots.has_value(), "--shots", a, why);
   refuse(a.order.has_value(), "--order", a, why);
-  refuse(a.tile.has_value(), "--tile", a, why);
-  refuse(a.communication_sms.has_value(), "--communication-sms", a, why);
+  refuse(a.tile.has_value() && !multiplies_experts(a), "--tile", a, why);
+  refuse(a.communication_sms.has_value() && !multiplies_experts(a), "--communication-sms", a, why);
   refuse(a.compute_only, "--compute-only", a, why);
   refuse(a.communication_only, "--communication-only", a, why);
   refuse(a.decomposed, "--decomposed", a, why);
@@ -115,8 +117,10 @@ void refuse_layer_options(const Arguments& a) {
   const std::string scatter = "gemm_reduce_scatter", reduce = "gemm_all_reduce";
   const std::string norm = "all_reduce_norm", merge = "merge_heads", exchange = "exchange_heads";
   const std::string dispatch = "dispatch", combine = "combine";
+  const std::string dispatch_gemm = "dispatch_gemm", gemm_combine = "gemm_combine";
+  const std::vector<std::string> of_experts{dispatch, combine, dispatch_gemm, gemm_combine};
   allow(a.rows.has_value(), "--rows", {norm, exchange});
-  allow(a.hidden.has_value(), "--hidden", {norm, dispatch, combine});
+  allow(a.hidden.has_value(), "--hidden", {norm, dispatch, combine, dispatch_gemm, gemm_combine});
   allow(a.norm.has_value(), "--norm", {norm, scatter, reduce});
   allow(a.quantise.has_value(), "--quantise", {norm, scatter, reduce});
   allow(a.sharded_residual, "--sharded-residual", {norm});
@@ -126,25 +130,29 @@ void refuse_layer_options(const Arguments& a) {
   allow(a.all_heads, "--all-heads", {merge});
   allow(a.kv_heads.has_value(), "--kv-heads", {exchange});
   allow(a.to.has_value(), "--to", {exchange});
-  allow(a.tokens.has_value(), "--tokens", {dispatch, combine});
-  allow(a.routing.has_value(), "--routing", {dispatch, combine});
-  allow(a.experts.has_value(), "--experts", {dispatch, combine});
-  allow(a.top_k.has_value(), "--top-k", {dispatch, combine});
+  allow(a.tokens.has_value(), "--tokens", of_experts);
+  allow(a.routing.has_value(), "--routing", of_experts);
+  allow(a.experts.has_value(), "--experts", of_experts);
+  allow(a.top_k.has_value(), "--top-k", of_experts);
+  allow(a.intermediate.has_value(), "--intermediate", {dispatch_gemm, gemm_combine});
+  allow(a.column_chunks.has_value(), "--column-chunks", {gemm_combine});
   allow(a.layout.has_value(), "--layout", {dispatch, combine});
   allow(a.align.has_value(), "--align", {dispatch, combine});
 }
 
 void refuse_all_but_layer_options(const Arguments& a) {
   refuse_layer_options(a);
-  refuse_options_of_gemms(a, "which multiplies no matrices");
+  refuse_options_of_gemms(a, multiplies_experts(a) ? "whose problem has options of its own"
+                                                   : "which multiplies no matrices");
   refuse(a.reduction.has_value(), "--op", a, "which has no other reduction");
   refuse(a.root.has_value(), "--root", a, "which has no root");
   refuse(a.selection.has_value(), "--selection", a, "which has no selection table");
   refuse(a.data.has_value(), "--data", a, "whose data is exact");
   refuse(a.in_place, "--in-place", a, "which is timed with separate buffers");
   if (a.subject == "dispatch" || a.subject == "combine") return;
-  refuse(a.model.has_value(), "--model", a, "which multiplies no matrices");
+  refuse(a.model.has_value() && !multiplies_experts(a), "--model", a, "which multiplies no matrices");
   refuse(a.wire.has_value(), "--wire", a, "which sends values of the type");
+  refuse(a.blocks.has_value() && multiplies_experts(a), "--blocks", a, "which has --communication-sms");
 }
 
 void refuse_operator_options(const Arguments& a) {

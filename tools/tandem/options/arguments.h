@@ -51,9 +51,9 @@ struct Arguments : OutputOptions {
   std::optional<std::string> batch, heads, kv_heads, head_size, to;
   bool sharded_residual = false, all_heads = false;
 
-  // dispatch and combine, which have `hidden`, `model` and `wire`, too.
-  std::optional<std::string> tokens, routing, layout;
-  std::optional<int> experts, top_k, align;
+  // Calls of experts, which have `hidden`, `model` and `wire`, too.
+  std::optional<std::string> tokens, routing, layout, intermediate;
+  std::optional<int> experts, top_k, align, column_chunks;
 
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;

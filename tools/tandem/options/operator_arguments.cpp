@@ -46,13 +46,6 @@ bool is_second(const char* option, const std::string& text, const char* first, c
 
 constexpr std::array kActivations{"none", "relu", "gelu", "silu", "swiglu", "geglu"};
 
-Activation parse_activation(const std::string& text) {
-  for (std::size_t i = 0; i < kActivations.size(); ++i)
-    if (text == kActivations.at(i)) return static_cast<Activation>(i);
-  throw InvalidArgument(
-      fmt::format("--activation: '{}' given, allowed is one of {}", text, fmt::join(kActivations, ", ")));
-}
-
 void set_scales(OperatorRun& run, const std::string& text) {
   OperatorOptions& o = run.options;
   if (text != "tensors" && text != "rows" && text != "columns" && text != "rows+columns")
@@ -98,6 +91,13 @@ void set_epilogue(OperatorRun& run, const Arguments& a) {
 }
 
 }  // namespace
+
+Activation parse_activation(const std::string& text) {
+  for (std::size_t i = 0; i < kActivations.size(); ++i)
+    if (text == kActivations.at(i)) return static_cast<Activation>(i);
+  throw InvalidArgument(
+      fmt::format("--activation: '{}' given, allowed is one of {}", text, fmt::join(kActivations, ", ")));
+}
 
 const char* summary(Form form) {
   switch (form) {

@@ -110,13 +110,19 @@ void add_heads(CLI::App& app, Arguments& a) {
 }
 
 void add_experts(CLI::App& app, Arguments& a) {
-  constexpr const char* group = "Experts (dispatch, combine)";
+  constexpr const char* group = "Experts (dispatch, combine, dispatch_gemm, gemm_combine)";
   app.add_option("--tokens", a.tokens, "tokens of a PE, with K, M or G (default: 128)")->group(group);
   app.add_option("--experts", a.experts, "experts of all PEs (default: 256)")->group(group);
   app.add_option("--top-k", a.top_k, "choices of a token (default: 8)")->group(group);
   app.add_option("--routing", a.routing, "choices: balanced, random (default), zipf:S, one (PE 0's), none or ragged")
       ->group(group);
   app.add_option("--layout", a.layout, "place of dispatched rows: sorted (default), by_expert or in_place")
+      ->group(group);
+  app.add_option("--intermediate", a.intermediate,
+                 "dispatch_gemm, gemm_combine: columns between both products (default: the model's)")
+      ->group(group);
+  app.add_option("--column-chunks", a.column_chunks,
+                 "gemm_combine: chunks of columns whose sums travel beside the next one (default: 4)")
       ->group(group);
   app.add_option("--align", a.align, "sorted rows: alignment of each expert's first row (default: 1)")->group(group);
 }

@@ -50,4 +50,7 @@ class OperatorMatrices;
 Result run_operator(const OperatorRun& run, Setup setup, Pictures& pictures, Progress& progress,
                     const OperatorMatrices* given = nullptr);
 
+/// Parses the name of an activation. Throws InvalidArgument with the list of names.
+Activation parse_activation(const std::string& text);
+
 }  // namespace tandem::cli

@@ -9,14 +9,14 @@
 
 namespace tandem::cuda {
 
-/// Element is the type of A, B and C, 16 bits.
-template <class Element, int TileM, int TileN>
+/// Element is the type of A, B and C, 16 bits. Gated: for the gated activations.
+template <class Element, int TileM, int TileN, bool Gated = false>
 class GroupedGemm {
   static constexpr int kCluster = 2;
   static constexpr int kDepth = 64;  // a row of a box takes 128 bytes
   using Tile = cute::Shape<cute::Int<TileM>, cute::Int<TileN>, cute::Int<kDepth>>;
   using Cluster = cute::Shape<cute::Int<kCluster>, cute::_1, cute::_1>;
-  using Store = TileStore<Element, TileM, TileN, false, false, true>;
+  using Store = TileStore<Element, TileM, TileN, false, Gated, true>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
   using Plain = PlainMainloop<Element, BLayout::kNxK, Tile, Cluster, kReserved>;
   using Mainloop = GroupedMainloop<typename Plain::Type>;
@@ -25,7 +25,7 @@ class GroupedGemm {
 
  public:
   static constexpr GemmKernel description(DType type) {
-    return {type, type, TileM, TileN, BLayout::kNxK, launch, load_gemm_kernel<Kernel>, true};
+    return {type, type, TileM, TileN, BLayout::kNxK, launch, load_gemm_kernel<Kernel>, true, Gated};
   }
 
  private:

@@ -26,6 +26,8 @@ extern const GemmKernel kE4m3ToBf16Gated128x128;
 extern const GemmKernel kE4m3ToE4m3Gated128x128;
 extern const GemmKernel kBf16Groups128x256;
 extern const GemmKernel kF16Groups128x256;
+extern const GemmKernel kBf16GatedGroups128x256;
+extern const GemmKernel kF16GatedGroups128x256;
 
 extern const SkinnyKernel kBf16Skinny16;
 extern const SkinnyKernel kBf16Skinny32;
@@ -72,7 +74,8 @@ std::span<const GemmKernel* const> gemm_kernels() {
                                   &kF16Tile128x256,         &kF16Tile128x256KxN,     &kE4m3ToBf16Tile128x128,
                                   &kE4m3ToF16Tile128x128,   &kE4m3ToE4m3Tile128x128, &kBf16Tile128x192,
                                   &kBf16Gated128x256,       &kF16Gated128x256,       &kE4m3ToBf16Gated128x128,
-                                  &kE4m3ToE4m3Gated128x128, &kBf16Groups128x256,     &kF16Groups128x256};
+                                  &kE4m3ToE4m3Gated128x128, &kBf16Groups128x256,     &kF16Groups128x256,
+                                  &kBf16GatedGroups128x256, &kF16GatedGroups128x256};
   return kernels;
 }
 

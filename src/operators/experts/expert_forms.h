@@ -1,0 +1,19 @@
+#pragma once
+/// The choices that a plan of expert products makes: forms, SMs beside the GEMMs, chunks.
+
+#include "operators/experts/dispatch_gemm.h"
+#include "tandem/machine.h"
+
+namespace tandem::ops {
+
+/// Complete options, and who chose what.
+struct ExpertChoices {
+  ExpertGemmOptions options;
+  EarlyExperts early;
+  std::vector<OptionChoice> choices;
+};
+
+/// Completes options that are checked.
+ExpertChoices choose_expert_forms(const Machine& machine, const Team& team, const ExpertGemmOptions& options);
+
+}  // namespace tandem::ops

@@ -1,0 +1,188 @@
+/// Plans of both products of a layer with experts, and the checks of their options and calls.
+
+#include "tandem/layer/expert_gemms.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "collectives/experts/check.h"
+#include "collectives/experts/plan.h"
+#include "operators/experts/dispatch_gemm.h"
+#include "operators/experts/expert_forms.h"
+#include "operators/experts/gemm_combine.h"
+#include "runtime/mismatch_detector.h"
+#include "tandem/error.h"
+
+namespace tandem {
+
+namespace {
+
+constexpr ExpertForm kForms[] = {ExpertForm::kRule, ExpertForm::kSequential, ExpertForm::kOverlapped};
+
+void require(bool holds, const char* option, const std::string& given, const std::string& allowed) {
+  if (!holds) throw InvalidArgument(fmt::format("{}: {} given to experts, allowed {}", option, given, allowed));
+}
+
+void check_options(const ExpertGemmOptions& o, int pes) {
+  using kernels::check_number;
+  const ExpertOptions& e = o.experts;
+  check_number("tile_m", o.tile_m, 1, 1024);
+  check_number("tile_n", o.tile_n, 1, 1 << 16);
+  require(e.align == 1 || e.align % o.tile_m == 0, "align", std::to_string(e.align),
+          fmt::format("are 1 and multiples of tile_m, {}", o.tile_m));
+  require(e.layout == ExpertLayout::kSorted, "layout", name(e.layout), "is sorted with products");
+  require(e.wire == ExpertWire::kType, "wire", name(e.wire), "is type with products");
+  require(e.batches == 0, "batches", std::to_string(e.batches), "is 0 with products");
+  kernels::check(routing_options(o), pes);
+  check_number("intermediate", o.intermediate, 1, 1 << 16);
+  check_number("activation", static_cast<int>(o.activation), 0, static_cast<int>(Activation::kGeGlu));
+  for (const auto& [option, form] :
+       {std::pair{"dispatch_gemm", o.dispatch_gemm}, std::pair{"gemm_combine", o.gemm_combine}}) {
+    check_number(option, static_cast<int>(form), 0, static_cast<int>(ExpertForm::kOverlapped));
+    require(form != ExpertForm::kOverlapped || e.transport != ExpertTransport::kPackets, option, name(form),
+            "is sequential with packets");
+  }
+  const Size columns = ceil_div(e.hidden, o.tile_n);
+  require(o.column_chunks == 0 || (o.column_chunks >= 1 && o.column_chunks <= columns), "column_chunks",
+          std::to_string(o.column_chunks), fmt::format("are 0 to the tiles in a row, {}", columns));
+}
+
+void check_sms(const ExpertGemmOptions& o, const Machine& machine) {
+  const int most = machine.gpu.sm_count - 1;
+  require(o.communication_sms == -1 || (o.communication_sms >= 1 && o.communication_sms <= most), "communication_sms",
+          std::to_string(o.communication_sms), fmt::format("are -1, and 1 to {}", most));
+}
+
+std::string describe(const ExpertGemmOptions& o) {
+  const ExpertOptions& e = o.experts;
+  return fmt::format("products of experts, {} {}x{} to {} of {}, intermediate {} activation {}, {} and {}, {} SMs, {} "
+                     "chunks, tiles {}x{}",
+                     name(e.type), e.max_tokens, e.hidden, e.top_k, e.experts, o.intermediate,
+                     static_cast<int>(o.activation), name(o.dispatch_gemm), name(o.gemm_combine), o.communication_sms,
+                     o.column_chunks, o.tile_m, o.tile_n);
+}
+
+class Plan final : public ExpertGemmPlan {
+ public:
+  Plan(World& world, const ops::ExpertChoices& chosen)
+      : ExpertGemmPlan(chosen.options, chosen.choices),
+        world_(world),
+        shape_(kernels::routing_shape(routing_options(chosen.options), world.num_pes())) {
+    detail::NotedAllocations allocations = world.note_allocations();
+    const ExpertGemmOptions& o = options();
+    const std::string what = describe(o);
+    log_line(world.pe() == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
+    experts_ = kernels::ExpertPlanMaker::make(world, o.experts,
+                                              {.dispatches = o.dispatch_gemm == ExpertForm::kSequential,
+                                               .combines = o.gemm_combine == ExpertForm::kSequential});
+    dispatch_gemm_.emplace(world, o, *experts_, chosen.early);
+    gemm_combine_.emplace(world, o, *experts_);
+    if (world.calls() != nullptr) {
+      numbers_[0] = world.calls()->add("dispatch_gemm of " + what, world.team());
+      numbers_[1] = world.calls()->add("gemm_combine of " + what, world.team());
+    }
+    memory_ = allocations.take();
+  }
+
+  void route(Stream& stream, const RouteCall& call) override { experts_->route(stream, call); }
+
+  void dispatch_gemm(Stream& stream, const DispatchGemmCall& call) override {
+    const ExpertGemmOptions& o = options();
+    const Size type = size_of(o.experts.type);
+    const Size rows = experts_->rows();
+    const Size k = o.experts.hidden;
+    const Size n = o.intermediate * (is_gated(o.activation) ? 2 : 1);
+    kernels::check_number("tokens", call.tokens, 0, o.experts.max_tokens);
+    kernels::check_buffers(world_,
+                           {{"x", call.x, call.tokens * k * type, type},
+                            {"routing", call.routing, experts_->routing_bytes(), 16},
+                            {"b", call.b, shape_.experts_here * n * k * type, 16}},
+                           {{"rows", call.rows, rows * k * type, 16}, {"out", call.out, rows * o.intermediate * type, 16}});
+    note(0, [&] { dispatch_gemm_->enqueue(stream, call, at(call.routing)); });
+  }
+
+  void gemm_combine(Stream& stream, const GemmCombineCall& call) override {
+    const ExpertGemmOptions& o = options();
+    const Size type = size_of(o.experts.type);
+    const Size rows = experts_->rows();
+    const Size n = o.experts.hidden;
+    const Size k = o.intermediate;
+    const Size bytes = call.tokens * n * type;
+    kernels::check_number("tokens", call.tokens, 0, o.experts.max_tokens);
+    kernels::check_buffers(world_,
+                           {{"a", call.a, rows * k * type, 16},
+                            {"routing", call.routing, experts_->routing_bytes(), 16},
+                            {"b", call.b, shape_.experts_here * n * k * type, 16},
+                            {"add", call.add, call.add == nullptr || call.add == call.out ? 0 : bytes, type}},
+                           {{"y", call.y, rows * n * type, 16}, {"out", call.out, bytes, type}});
+    note(1, [&] { gemm_combine_->enqueue(stream, call, at(call.routing)); });
+  }
+
+  const ExpertPlan& experts() const override { return *experts_; }
+
+ private:
+  kernels::Routing at(const void* memory) const {
+    kernels::Routing routing = shape_;
+    routing.words = static_cast<std::int32_t*>(const_cast<void*>(memory));
+    return routing;
+  }
+  template <class Enqueue>
+  void note(int call, const Enqueue& enqueue) {
+    if (MismatchDetector* const calls = world_.calls(); calls != nullptr)
+      calls->note(numbers_[call], 0, enqueue);
+    else
+      enqueue();
+  }
+
+  World world_;
+  kernels::Routing shape_;
+  std::unique_ptr<ExpertPlan> experts_;
+  std::optional<ops::DispatchGemm> dispatch_gemm_;
+  std::optional<ops::GemmCombine> gemm_combine_;
+  std::size_t numbers_[2] = {};
+  detail::PlanMemory memory_;
+};
+
+}  // namespace
+
+const char* name(ExpertForm form) {
+  switch (form) {
+    case ExpertForm::kRule:
+      return "rule";
+    case ExpertForm::kSequential:
+      return "sequential";
+    case ExpertForm::kOverlapped:
+      return "overlapped";
+  }
+  return "unknown";
+}
+
+ExpertForm parse_expert_form(const std::string& text) {
+  for (const ExpertForm form : kForms)
+    if (text == name(form)) return form;
+  throw InvalidArgument(fmt::format("form: no '{}'; there are rule, sequential, overlapped", text));
+}
+
+ExpertOptions routing_options(const ExpertGemmOptions& options) {
+  ExpertOptions routed = options.experts;
+  if (routed.align == 1) routed.align = options.tile_m;
+  return routed;
+}
+
+ExpertSizes expert_gemm_sizes(const ExpertGemmOptions& options, int pes) {
+  check_options(options, pes);
+  return expert_sizes(routing_options(options), pes);
+}
+
+std::unique_ptr<ExpertGemmPlan> make_expert_gemms(World& world, const ExpertGemmOptions& options) {
+  const Team team = world.team();
+  check_options(options, team.size);
+  check_sms(options, world.machine());
+  if (!team.one_node())
+    throw Unsupported(fmt::format("experts: need stores to all PEs, which {} nodes do not have", team.nodes()));
+  ExpertGemmOptions complete = options;
+  complete.experts = routing_options(options);
+  return std::make_unique<Plan>(world, ops::choose_expert_forms(world.machine(), team, complete));
+}
+
+}  // namespace tandem

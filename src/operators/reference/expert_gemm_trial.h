@@ -1,0 +1,38 @@
+#pragma once
+/// One use of the products of a layer with experts with known results: its buffers, its calls, and their comparison.
+///
+/// Every element is exact, except behind gated activations, whose results have the errors of their functions.
+
+#include <memory>
+
+#include "collectives/reference/expert_trial.h"
+#include "tandem/layer/expert_gemms.h"
+
+namespace tandem::ops {
+
+class ExpertGemmTrial {
+ public:
+  virtual ~ExpertGemmTrial() = default;
+  /// The calls, which `errors` checks once the stream is synchronised.
+  virtual void route(Stream& stream) = 0;
+  virtual void dispatch_gemm(Stream& stream) = 0;
+  virtual void gemm_combine(Stream& stream) = 0;
+  virtual kernels::ExpertErrors errors() = 0;
+};
+
+/// Makes the buffers of a trial with a plan. In a phantom simulation it has choices, but no values and no expectation.
+/// gemm_combine reads what dispatch_gemm left, or zeros, which `errors` expects.
+std::unique_ptr<ExpertGemmTrial> make_expert_gemm_trial(World& world, ExpertGemmPlan& plan,
+                                                        const kernels::ExpertInput& input);
+
+/// One routing and the calls that use it, one behind the other in a stream.
+struct ExpertGemmRuns {
+  ExpertGemmOptions options;
+  std::vector<std::string> routings;  ///< of each round, see expert_choices
+  kernels::ExpertInput input;         ///< of all rounds, besides routing and seed
+  bool combines = true;               ///< whether gemm_combine follows dispatch_gemm
+};
+/// Makes a plan, runs it in `main` and returns the first error of this PE's results, or "". All PEs call it.
+std::string wrong_of_expert_gemms(World& world, Stream& main, const ExpertGemmRuns& runs);
+
+}  // namespace tandem::ops

@@ -1,0 +1,94 @@
+/// The products of a layer with experts on the simulator and on CPUs against known results, and their errors.
+
+#include "tandem/layer/expert_gemms.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operators/reference/expert_gemm_trial.h"
+#include "support/host_pes.h"
+#include "tandem/error.h"
+#include "tandem/simulation.h"
+
+namespace tandem {
+namespace {
+
+using ops::ExpertGemmRuns;
+using ::testing::HasSubstr;
+
+std::string wrong(World& world, const ExpertGemmRuns& runs) {
+  try {
+    Stream stream = world.make_stream("main");
+    return ops::wrong_of_expert_gemms(world, stream, runs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+struct Case {
+  int pes;
+  int experts_here;
+  int top_k;
+  Size tokens;
+  ExpertForm form;
+  DType type = DType::kBF16;
+  Activation activation = Activation::kNone;
+  int column_chunks = 0;
+};
+
+ExpertGemmRuns runs_of(const Case& c) {
+  ExpertGemmRuns runs;
+  ExpertGemmOptions& o = runs.options;
+  o.experts = {.type = c.type, .max_tokens = c.tokens, .hidden = 40, .experts = c.pes * c.experts_here, .top_k = c.top_k};
+  o.intermediate = 24;
+  o.activation = c.activation;
+  o.dispatch_gemm = o.gemm_combine = c.form;
+  o.column_chunks = c.column_chunks;
+  o.tile_m = 8;
+  o.tile_n = 16;
+  runs.routings = {"random", "one", "none", "ragged", "ragged"};
+  runs.input.tokens = c.tokens;
+  runs.input.add = c.activation == Activation::kNone;
+  return runs;
+}
+
+std::string describe(const Case& c) {
+  return fmt::format("{} PEs, {} experts each, top {}, {} tokens, {}, activation {}, {} chunks", c.pes, c.experts_here,
+                     c.top_k, c.tokens, name(c.form), static_cast<int>(c.activation), c.column_chunks);
+}
+
+constexpr auto kSequential = ExpertForm::kSequential;
+constexpr auto kOverlapped = ExpertForm::kOverlapped;
+
+/// With one token chosen by one expert, and with a tile's rows and one more or less: experts of 0 to many panels.
+const Case kCases[] = {{1, 3, 2, 5, kOverlapped},
+                       {2, 1, 2, 9, kOverlapped},
+                       {2, 3, 2, 8, kSequential, DType::kF16},
+                       {2, 16, 4, 20, kOverlapped, DType::kF16, Activation::kSwiGlu, 2},
+                       {3, 5, 3, 7, kOverlapped, DType::kBF16, Activation::kRelu, 1},
+                       {4, 2, 4, 1, kOverlapped, DType::kBF16, Activation::kNone, 3},
+                       {5, 2, 2, 4, kOverlapped},
+                       {8, 2, 8, 3, kOverlapped, DType::kBF16, Activation::kGeGlu}};
+
+TEST(ExpertGemms, AreRightInTheSimulator) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(describe(c));
+    Simulation simulation(load_machine("h200x8"), c.pes);
+    simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs_of(c)), ""); });
+  }
+}
+
+TEST(ExpertGemms, AreRightOnCpus) {
+  for (const int number : {0, 1, 3, 4}) {
+    const Case& c = kCases[number];
+    SCOPED_TRACE(describe(c));
+    test::HostPes(c.pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
+      EXPECT_EQ(wrong(world, runs_of(c)), "");
+      world.barrier();
+    });
+  }
+}
+
+}  // namespace
+}  // namespace tandem
