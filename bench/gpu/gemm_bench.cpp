@@ -100,8 +100,9 @@ class Bench {
                   world.heap().allocate_local<float>(GemmWorkspace::sums_for(sms), "partial sums")};
     constexpr Size kMostColumns = 8192;
     const SkinnyExchange exchange(kMostColumns, 1);
-    sum_ = {world.heap().allocate<LLPacket>(exchange.bytes(kSkinnyMost) / 8, "sums").as<std::byte>(),
-            world.heap().epochs(exchange.tiles(kSkinnyMost), "calls").words};
+    sum_.c = c_;
+    sum_.exchange = world.heap().allocate<LLPacket>(exchange.bytes(kSkinnyMost) / 8, "sums").as<std::byte>();
+    sum_.calls = world.heap().epochs(exchange.tiles(kSkinnyMost), "calls").words;
     a_data_.fill(world, a_, 0, most_a);
     b_data_.fill(world, b_, 0, most_b);
   }
@@ -131,12 +132,12 @@ class Bench {
     gemm.panel_group = candidate.panel_group;
     gemm.a = a_;
     gemm.b = b_;
-    gemm.c = c_;
+    gemm.destination = GemmLocal{c_};
     if (candidate.shares) gemm.workspace = workspace_;
     // Few rows as operators would have them; else by the kernel with hooks, not by cuBLASLt.
     gemm.order = is_skinny(p) ? TileOrder::kRowMajor : TileOrder::kOwnFirst;
     gemm.rows = {p.m, 1, 1, gemm.tile_m};
-    if (is_skinny(p) && &candidate != kCandidates) gemm.sum = sum_;
+    if (is_skinny(p) && &candidate != kCandidates) gemm.destination = sum_;
     return gemm;
   }
 

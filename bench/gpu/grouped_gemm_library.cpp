@@ -33,7 +33,6 @@ Gemm gemm_of(const Call& call) {
   gemm.k = call.k;
   gemm.a = call.a;
   gemm.b = call.b;
-  gemm.c = call.c;
   gemm.activation = static_cast<Activation>(call.activation);
   gemm.groups.count = call.groups;
   gemm.groups.panels = call.panels;
@@ -43,7 +42,7 @@ Gemm gemm_of(const Call& call) {
   gemm.groups.rows_of_a = call.rows_of_a;
   gemm.groups.gathered = call.gathered;
   gemm.groups.column_chunks = call.column_chunks;
-  if (call.tiles_of_chunk != nullptr) gemm.notify = {Signals(call.tiles_of_chunk, 0, 0), true};
+  gemm.destination = GemmLocal{call.c, {Signals(call.tiles_of_chunk, 0, 0), true}};
   return gemm;
 }
 

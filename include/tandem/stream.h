@@ -131,7 +131,8 @@ class Stream {
   /// Enqueues the backend's GEMM with hooks. `team` numbers its PEs.
   void gemm(const Gemm& gemm, const Team& team, Site site = Site::here()) { at(site).gemm(gemm, team); }
 
-  /// Returns whether GEMMs of these sizes and types may have `sum` set. Addresses do not matter.
+  /// Returns whether GEMMs of these sizes and types may have a GemmSum as destination, with the norm of the given one.
+  /// Addresses do not matter.
   bool adds_up(const Gemm& gemm) const { return backend_->adds_up(gemm); }
 
   /// Copies bytes with a copy engine, without an SM. One of the addresses may lie on a reachable peer.

@@ -49,8 +49,8 @@ class TileBlock {
       work_.for_each_gate(tile, [&](int slot) {
         await(gemm_.gate.words + slot, *gemm_.gate.epoch * static_cast<Epoch>(gemm_.gate.arrivals));
       });
-    if (work_.adds_to_ring(tile))
-      await(gemm_.ring.arrived + work_.ring_slot(tile), *gemm_.ring.epoch * work_.ring_arrivals(tile));
+    if (const GemmRing* const ring = gemm_.destination.ring(); ring != nullptr && work_.adds_to_ring(tile))
+      await(ring->arrived + work_.ring_slot(tile), *ring->epoch * work_.ring_arrivals(tile));
     const cpu::Buffer product(work_.bytes_of(tile));
     {
       const RecordedSpan span(records_, {0, 0, cuda::RecordKind::kCompute, 0, 0, 0, 0, 0});
@@ -83,7 +83,8 @@ class TileBlock {
 
 void check_gemm(const Gemm& gemm, int sms) {
   check_gemm_fields(gemm, sms);
-  if (gemm.sum.calls != nullptr) throw Unsupported("gemm: sum is set, the kernel of CPUs adds nothing up");
+  if (gemm.destination.sum() != nullptr)
+    throw Unsupported("gemm: a sum over PEs given, the kernel of CPUs adds nothing up");
   if (gemm.m == 0 || gemm.n == 0) return;
   const auto require = [](const void* address, const char* field) {
     if (address == nullptr) throw InvalidArgument(fmt::format("gemm: {} is null, allowed: an address", field));
@@ -91,13 +92,16 @@ void check_gemm(const Gemm& gemm, int sms) {
   const bool is_own_all = gemm.own_a != nullptr && gemm.rows.shards == 1;
   if (gemm.k > 0 && !is_own_all) require(gemm.a, "a");
   if (gemm.k > 0) require(gemm.b, "b");
-  if (!gemm.c_at_all && !gemm.c_at_collector) require(gemm.c, "c");
+  if (gemm.destination.scatter() == nullptr && gemm.destination.broadcast() == nullptr)
+    require(gemm.destination.c(), "c");
   if (gemm.gate.words != nullptr) require(gemm.gate.epoch, "gate.epoch");
-  if (gemm.ring.received == nullptr || gemm.rows.shards == 1) return;
-  require(gemm.ring.forwarded, "ring.forwarded");
-  require(gemm.ring.arrived, "ring.arrived");
-  require(gemm.ring.forwarded_tiles, "ring.forwarded_tiles");
-  require(gemm.ring.epoch, "ring.epoch");
+  const GemmRing* const ring = gemm.destination.ring();
+  if (ring == nullptr || gemm.rows.shards == 1) return;
+  require(ring->received, "ring.received");
+  require(ring->forwarded, "ring.forwarded");
+  require(ring->arrived, "ring.arrived");
+  require(ring->forwarded_tiles, "ring.forwarded_tiles");
+  require(ring->epoch, "ring.epoch");
 }
 
 int gemm_blocks(const Gemm& gemm, int sms) {

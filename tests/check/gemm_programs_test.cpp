@@ -29,7 +29,7 @@ void run(World& world, const Operand& operand, bool joins) {
   gemm.type = gemm.out_type = DType::kF32;
   gemm.a = matrix("a");
   gemm.b = matrix("b");
-  gemm.c = matrix("c");
+  gemm.destination = GemmLocal{matrix("c")};
   float* const values = matrix(operand.name);
   operand.set(gemm, values);
   Stream main = world.make_stream("main");
@@ -57,13 +57,16 @@ void add_up(World& world, bool starts_anew) {
   };
   gemm.a = matrix(kDepth, "a");
   gemm.b = matrix(kColumns * kDepth, "b");
-  gemm.c = matrix(kColumns, "c");
-  gemm.sum.exchange = world.heap().allocate<std::byte>(exchange.bytes(1), "exchange");
-  gemm.sum.arrived = world.heap().signals(exchange.words(1), "arrived");
-  gemm.sum.calls = world.heap().epochs(exchange.tiles(1), "calls").words;
+  GemmSum sum;
+  sum.c = matrix(kColumns, "c");
+  sum.exchange = world.heap().allocate<std::byte>(exchange.bytes(1), "exchange");
+  sum.arrived = world.heap().signals(exchange.words(1), "arrived");
+  sum.calls = world.heap().epochs(exchange.tiles(1), "calls").words;
+  gemm.destination = sum;
   Stream main = world.make_stream("main");
   main.gemm(gemm, world.team());
-  if (starts_anew) gemm.sum.calls = world.heap().epochs(exchange.tiles(1), "calls again").words;
+  if (starts_anew) sum.calls = world.heap().epochs(exchange.tiles(1), "calls again").words;
+  gemm.destination = sum;
   main.gemm(gemm, world.team());
   main.synchronize();
 }
@@ -89,7 +92,7 @@ void run_groups(World& world, bool joins) {
   gemm.type = gemm.out_type = DType::kF32;
   gemm.a = zeros(gemm.m * gemm.k, "a");
   gemm.b = zeros(2 * gemm.n * gemm.k, "b");
-  gemm.c = zeros(gemm.m * gemm.n, "c");
+  gemm.destination = GemmLocal{zeros(gemm.m * gemm.n, "c")};
   gemm.groups = panels->groups();
   Stream main = world.make_stream("main");
   Stream side = world.make_stream("side");

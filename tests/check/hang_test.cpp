@@ -296,7 +296,7 @@ TEST(Hang, IsFoundWhereWhatWaitsForAGemmTakesOneOfItsSms) {
       };
       gemm.a = matrix("a");
       gemm.b = matrix("b");
-      gemm.c = matrix("c");
+      gemm.destination = GemmLocal{matrix("c")};
       gemm.sms = world.machine().gpu.sm_count - (leaves_one ? 1 : 0);
       launch(main, Nothing{});
       side.wait_for(main);

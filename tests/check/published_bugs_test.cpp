@@ -89,7 +89,7 @@ CheckResult gemm_behind_a_flag(bool acquires) {
         gemm.rows = {m, 1, 1};
         gemm.a = rows.local();
         gemm.b = b;
-        gemm.c = c;
+        gemm.destination = GemmLocal{c};
         if (world.pe() == 1) stream.gemm(gemm, world.team());
         stream.synchronize();
       },

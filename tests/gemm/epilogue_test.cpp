@@ -86,23 +86,23 @@ TEST(Epilogue, GatedPairsBecomeOneColumnEach) {
   gemm.n = 24;
   EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
   gemm.n = 16;
-  const std::byte block{};
-  gemm.ring.received = &block;
-  EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
+  for (const GemmDestination& partial : {GemmDestination(GemmRing{}), GemmDestination(GemmSum{})}) {
+    gemm.destination = partial;
+    EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
+  }
 }
 
 TEST(Epilogue, PartialSumsGetABiasAndScalesAlone) {
   const bf16 bias{};
-  const std::byte block{};
   Gemm gemm;
   gemm.activation = Activation::kGelu;
   EXPECT_NO_THROW(check_epilogue(gemm));
-  gemm.ring.received = &block;  // complete sums are its own
+  gemm.destination = GemmRing{};  // complete sums are its own
   EXPECT_NO_THROW(check_epilogue(gemm));
-  std::byte staging{};
-  gemm.c_at_all = Symm<std::byte>(&staging, 0, 0);
-  EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
-  gemm.c_at_all = {};
+  for (const GemmDestination& reduced_later : {GemmDestination(GemmScatter{}), GemmDestination(GemmBroadcast{})}) {
+    gemm.destination = reduced_later;
+    EXPECT_THROW(check_epilogue(gemm), InvalidArgument);
+  }
   gemm.activation = Activation::kNone;
   EXPECT_NO_THROW(check_epilogue(gemm));
   gemm.bias = &bias;

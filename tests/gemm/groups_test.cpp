@@ -82,7 +82,7 @@ class Groups {
   std::string problem() {
     const Size columns = columns_after(case_.activation, case_.n);
     std::vector<T> got(static_cast<std::size_t>(m_ * columns));
-    world_.copy_out(got.data(), gemm_.c, static_cast<Size>(got.size() * sizeof(T)));
+    world_.copy_out(got.data(), gemm_.destination.c(), static_cast<Size>(got.size() * sizeof(T)));
     for (std::size_t g = 0; g < case_.counts.size(); ++g)
       for (Size row = starts_[g]; row < starts_[g] + case_.counts[g]; ++row)
         for (Size col = 0; col < columns; ++col) {
@@ -117,13 +117,13 @@ class Groups {
     gemm_.a = a_;
     gemm_.b = on_device(world_, b, "b");
     gemm_.b_layout = case_.layout;
-    gemm_.c =
-        on_device(world_, std::vector<T>(static_cast<std::size_t>(m_ * columns_after(case_.activation, case_.n))), "c");
+    const Size columns = columns_after(case_.activation, case_.n);
+    T* const c = on_device(world_, std::vector<T>(static_cast<std::size_t>(m_ * columns)), "c");
     gemm_.activation = case_.activation;
     gemm_.groups = panels_->groups();
     gemm_.groups.column_chunks = case_.column_chunks;
     words_ = world_.heap().signals(case_.column_chunks, "tiles");
-    gemm_.notify = {words_, true};
+    gemm_.destination = GemmLocal{c, {words_, true}};
     arrived_ = world_.heap().signals(groups, "arrived");
     if (case_.gated) gemm_.gate = {arrived_.local(), on_device(world_, std::vector<Epoch>{1}, "epoch"), 1};
     if (!case_.indexed) return;
@@ -282,7 +282,7 @@ class ExpertLayer {
     gemm.a = rows;
     gemm.b = on_device(world_, b, "b");
     bf16* const c = world_.heap().allocate_local<bf16>(gemm.m * gemm.n, "c");
-    gemm.c = c;
+    gemm.destination = GemmLocal{c};
     gemm.groups = panels_->groups();
     if (in_place_) gemm.groups.a_rows = made.slots, gemm.groups.rows_of_a = plan_->dispatched_rows();
     Stream stream = world_.make_stream("main");
@@ -467,7 +467,10 @@ TEST(GroupedGemmErrors, EveryField) {
       {"n is 50 and tile_n 16, allowed with a gated activation: multiples of 16",
        [](Gemm& g) { g.activation = Activation::kSwiGlu; }},
       {"scales is set", [](Gemm& g) { g.scales.a = &scale; }},
-      {"a notification of other PEs is set", [](Gemm& g) { g.notify.local = false; }},
+      {"a notification of other PEs is set",
+       [](Gemm& g) {
+         g.destination = GemmLocal{g.destination.c(), {g.destination.local()->notify.words, false}};
+       }},
   };
   for (const Wrong& wrong : wrongs)
     EXPECT_THAT(refusal<Error>(Backend::kSimulator, {}, [&](World&, Gemm& gemm) { wrong.spoil(gemm); }),

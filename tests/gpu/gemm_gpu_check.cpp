@@ -125,7 +125,6 @@ Gemm gemm_of(const Case& c, const Buffers& buffers) {
   const bool each = c.scales == Case::Scales::kOfRowsAndColumns;
   if (c.scales != Case::Scales::kNone)
     gemm.scales = {buffers.a_scales, each, buffers.b_scales, each, c.collected ? nullptr : buffers.c_scale};
-  gemm.c = buffers.c;
   gemm.order = c.order;
   gemm.me = c.me;
   gemm.node_size = 1;
@@ -134,8 +133,11 @@ Gemm gemm_of(const Case& c, const Buffers& buffers) {
   if (c.gated) gemm.gate = {buffers.words.local(), buffers.epoch, 1};
   if (c.shared) gemm.workspace = buffers.workspace;
   // Every owner's collector is this PE.
-  if (c.notified) gemm.notify = {Signals(buffers.counts.local(), 0, 0), !c.collected};
-  if (c.collected) gemm.c_at_collector = Symm<std::byte>(buffers.staging.local(), 0, 0);
+  const Signals notify = c.notified ? Signals(buffers.counts.local(), 0, 0) : Signals{};
+  if (c.collected)
+    gemm.destination = GemmScatter{Symm<std::byte>(buffers.staging.local(), 0, 0), notify};
+  else
+    gemm.destination = GemmLocal{buffers.c, {notify, true}};
   return gemm;
 }
 

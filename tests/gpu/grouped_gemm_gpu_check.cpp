@@ -144,11 +144,10 @@ class Check {
     gemm_.sms = case_.sms;
     gemm_.a = buffers_.a;
     gemm_.b = buffers_.b;
-    gemm_.c = buffers_.c;
     gemm_.activation = case_.activation;
     gemm_.groups = table_->groups();
     gemm_.groups.column_chunks = case_.column_chunks;
-    gemm_.notify = {buffers_.tiles, true};
+    gemm_.destination = GemmLocal{buffers_.c, {buffers_.tiles, true}};
     if (case_.gated) gemm_.gate = {buffers_.arrived.local(), buffers_.epoch, 1};
     if (!case_.indexed) return;
     gemm_.groups.a_rows = buffers_.index;

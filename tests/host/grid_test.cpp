@@ -372,10 +372,10 @@ TEST(HostGemm, BadFieldsAreNamed) {
     return "";
   };
   float values[4] = {};
-  Epoch calls = 0;
   Gemm gemm;
   gemm.m = gemm.n = gemm.k = 2;
-  gemm.a = gemm.b = gemm.c = values;
+  gemm.a = gemm.b = values;
+  gemm.destination = GemmLocal{values};
   EXPECT_EQ(error_of(gemm), "");
   const auto with = [&](const auto& change) {
     Gemm changed = gemm;
@@ -385,8 +385,9 @@ TEST(HostGemm, BadFieldsAreNamed) {
   EXPECT_EQ(with([](Gemm& g) { g.m = -1; }), "gemm: m is -1, allowed: 0 or more");
   EXPECT_EQ(with([](Gemm& g) { g.sms = 9; }), "gemm: sms is 9, allowed: 0 (all) to the machine's SMs");
   EXPECT_EQ(with([](Gemm& g) { g.b = nullptr; }), "gemm: b is null, allowed: an address");
-  EXPECT_EQ(with([](Gemm& g) { g.c = nullptr; }), "gemm: c is null, allowed: an address");
-  EXPECT_EQ(with([&](Gemm& g) { g.sum.calls = &calls; }), "gemm: sum is set, the kernel of CPUs adds nothing up");
+  EXPECT_EQ(with([](Gemm& g) { g.destination = GemmLocal{}; }), "gemm: c is null, allowed: an address");
+  EXPECT_EQ(with([](Gemm& g) { g.destination = GemmSum{}; }),
+            "gemm: a sum over PEs given, the kernel of CPUs adds nothing up");
 }
 
 TEST(HostStream, SignalsAndWaitsOfStreamsGoInOrder) {

@@ -148,7 +148,7 @@ class Layer {
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = a_of(0, own.begin * kDepth + static_cast<Size>(i));
     gemm_.a = gathered.local();
     gemm_.own_a = a.data();
-    gemm_.c = c.data();
+    gemm_.destination = GemmLocal{c.data()};
     gemm_.order = TileOrder::kOwnFirst;
     gemm_.gate = {ready.local(), epoch_, kBlocks};
     const ops::AllGatherPush::Args args{reinterpret_cast<const std::byte*>(a.data()),
@@ -180,8 +180,7 @@ class Layer {
     args.columns = ceil_div(kColumns, gemm_.tile_n);
     gemm_.a = a.data();
     gemm_.order = TileOrder::kPeersFirst;
-    gemm_.c_at_collector = args.staging.as<std::byte>();
-    gemm_.notify = {args.arrived, false};
+    gemm_.destination = GemmScatter{args.staging.as<std::byte>(), args.arrived};
     beside_gemm([&](cpu::Block& block) { ops::ReduceShards<float>::run(block, args); });
     check("gemm_reduce_scatter", out, own, [](Size row, Size column) {
       float all = 0;

@@ -109,7 +109,7 @@ TEST(OperatorEpilogue, ActivationsAreOfTheWholeSumBeforeItIsRounded) {
       }
 }
 
-// Everybody adds up everything: tiles for all PEs (Gemm::c_at_all).
+// Everybody adds up everything: tiles for all PEs (GemmBroadcast).
 TEST(OperatorEpilogue, ExactInOneShot) {
   for (const DType type : {DType::kBF16, DType::kE4M3}) {
     EpilogueCase c;

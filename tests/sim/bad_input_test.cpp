@@ -134,7 +134,8 @@ TEST(BadInput, StreamsNeedAddressesOfPes) {
     bf16* const matrix = world.heap().allocate_local<bf16>(64, "a, b and c");
     Gemm gemm;
     gemm.m = gemm.n = gemm.k = 8;
-    gemm.a = gemm.b = gemm.c = matrix;
+    gemm.a = gemm.b = matrix;
+    gemm.destination = GemmLocal{matrix};
     gemm.bias = bias.data();
     world.make_stream("main").gemm(gemm, world.team());
   };
@@ -145,10 +146,10 @@ TEST(BadInput, StreamsNeedAddressesOfPes) {
       gemm.m = gemm.n = gemm.k = 8;
       gemm.a = world.heap().allocate_local<bf16>(64, "a");
       gemm.b = world.heap().allocate_local<bf16>(64, "b");
-      gemm.c = world.heap().allocate_local<bf16>(64, "c");
+      gemm.destination = GemmLocal{world.heap().allocate_local<bf16>(64, "c")};
       if (*left_out == 'a') gemm.a = nullptr;
       if (*left_out == 'b') gemm.b = nullptr;
-      if (*left_out == 'c') gemm.c = nullptr;
+      if (*left_out == 'c') gemm.destination = GemmLocal{};
       world.make_stream("main").gemm(gemm, world.team());
     };
     EXPECT_THAT(refusal(without), HasSubstr(std::string("gemm: ") + left_out + " is"));

@@ -280,7 +280,7 @@ std::string refusal_of_gemm(const std::function<void(World&, Gemm&)>& change, co
     const auto matrix = [&](const char* name) { return world.heap().allocate<float>(256, name).local(); };
     gemm.a = matrix("a");
     gemm.b = matrix("b");
-    gemm.c = matrix("c");
+    gemm.destination = GemmLocal{matrix("c")};
     change(world, gemm);
     world.make_stream("main").gemm(gemm, world.team());
   };
@@ -303,19 +303,20 @@ TEST(BadKernelInput, AGemmsMatricesLieInThePesMemory) {
       if (name == "bias") gemm.k = 0, gemm.n = Size{1} << 40, gemm.bias = gemm.a;
       if (name == "scales.a") gemm.scales.a = static_cast<const float*>(gemm.a), gemm.scales.a_per_row = true;
       if (name == "scales.a") gemm.k = 0, gemm.m = Size{1} << 40;
-      if (name == "notify.words") gemm.notify = {Signals{} + 1, true};
+      if (name == "notify") gemm.destination = GemmLocal{gemm.destination.c(), {Signals{} + 1, true}};
       if (name == "gate.words") gemm.gate.words = Signals{}.local() + 1, gemm.rows.rows = gemm.m;
       if (name == "own_a") gemm.own_a = gemm.a, gemm.a = nullptr, gemm.rows.rows = gemm.m = Size{1} << 30;
       if (name == "ring.arrived") {
         gemm.order = TileOrder::kPeersFirst;
         gemm.rows = {.rows = 16, .shards = 2};
-        gemm.ring.received = world.heap().allocate<std::byte>(1024, "begun").local();
-        gemm.ring.forwarded = world.heap().allocate<std::byte>(1024, "passed on").local();
+        GemmRing ring{.c = gemm.destination.c()};
+        ring.received = world.heap().allocate<std::byte>(1024, "received").local();
+        ring.forwarded = world.heap().allocate<std::byte>(1024, "forwarded").local();
+        gemm.destination = ring;
       }
     });
   };
-  for (const char* const field :
-       {"a", "b", "c", "bias", "scales.a", "notify.words", "gate.words", "own_a", "ring.arrived"})
+  for (const char* const field : {"a", "b", "c", "bias", "scales.a", "notify", "gate.words", "own_a", "ring.arrived"})
     EXPECT_THAT(far(field), HasSubstr(std::string("gemm: ") + field + " is ")) << field;
 }
 
@@ -329,11 +330,12 @@ TEST(BadKernelInput, AGemmsPiecesAreThoseOfItsRows) {
 TEST(BadKernelInput, AGemmReachesItsMatricesByLoadsAndStores) {
   SimOptions two_nodes;
   two_nodes.pes_per_node = 1;
-  EXPECT_THAT(
-      refusal_of_gemm([](World& world,
-                         Gemm& gemm) { gemm.c = world.heap().allocate<float>(256, "at the other").on(1 - world.pe()); },
-                      two_nodes),
-      HasSubstr("cannot reach by loads and stores"));
+  EXPECT_THAT(refusal_of_gemm(
+                  [](World& world, Gemm& gemm) {
+                    gemm.destination = GemmLocal{world.heap().allocate<float>(256, "at the other").on(1 - world.pe())};
+                  },
+                  two_nodes),
+              HasSubstr("cannot reach by loads and stores"));
 }
 
 }  // namespace

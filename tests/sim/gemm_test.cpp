@@ -48,7 +48,7 @@ float expected(const Case& c, Size row, Size col) {
 }
 
 template <class T>
-std::vector<T> run(const Case& c, bool chained = false) {
+std::vector<T> run(const Case& c, bool scattered = false) {
   std::vector<T> result(static_cast<std::size_t>(kM * kN));
   Simulation simulation(load_machine("h200x8"), 1, {});
   simulation.run([&](World& world) {
@@ -66,8 +66,9 @@ std::vector<T> run(const Case& c, bool chained = false) {
     if (c.biased) gemm.bias = on_device(world, matrix<T>(2, 1, kN), "bias");
     gemm.activation = c.activation;
     T* const out = world.heap().allocate_local<T>(kM * kN, "c");
-    gemm.c = out;
-    if (chained) gemm.c_at_collector = world.heap().allocate<std::byte>(kM * kN * Size{sizeof(T)}, "collected");
+    gemm.destination = GemmLocal{out};
+    if (scattered)
+      gemm.destination = GemmScatter{world.heap().allocate<std::byte>(kM * kN * Size{sizeof(T)}, "collected"), {}};
     Stream stream = world.make_stream("main");
     stream.gemm(gemm, world.team());
     stream.synchronize();
@@ -115,7 +116,7 @@ TEST(SimulatedFp8Gemm, ScalesOfRowsAndColumns) {
     gemm.b = on_device(world, matrix<fp8_e4m3>(1, kN, kK), "b");
     gemm.scales = {on_device(world, a_scales, "a scales"), true, on_device(world, b_scales, "b scales"), true, nullptr};
     float* const out = world.heap().allocate_local<float>(kM * kN, "c");
-    gemm.c = out;
+    gemm.destination = GemmLocal{out};
     Stream stream = world.make_stream("main");
     stream.gemm(gemm, world.team());
     stream.synchronize();

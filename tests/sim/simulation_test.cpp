@@ -178,7 +178,7 @@ TEST(Simulation, TimelinesNameBuffersAndTiles) {
     Gemm gemm;
     gemm.a = memory("a");
     gemm.b = memory("b");
-    gemm.c = memory("c");
+    gemm.destination = GemmLocal{memory("c")};
     gemm.m = gemm.n = gemm.k = 256;
     gemm.type = gemm.out_type = DType::kF32;
     gemm.tile_m = 128;

@@ -153,7 +153,7 @@ TEST(HostTimelines, ShowTheTilesOfAGemm) {
     gemm.m = gemm.n = gemm.k = 64;
     gemm.type = gemm.out_type = DType::kF32;
     gemm.a = gemm.b = a;
-    gemm.c = c;
+    gemm.destination = GemmLocal{c};
     gemm.tile_m = gemm.tile_n = 32;
     Stream stream = world.make_stream("main");
     stream.gemm(gemm, world.team());

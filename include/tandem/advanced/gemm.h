@@ -6,13 +6,14 @@
 /// B is row-major, either n x k as the weights of PyTorch's Linear (BLayout::kNxK), or k x n.
 ///
 /// A persistent kernel computes the tiles of C in `order`. It waits at the `gate` before it loads the rows of a tile,
-/// and signals `notify` once a tile is visible at its destination. The rows of A and C belong to PEs in equal `shards`,
-/// each cut into `splits` chunks. Gates and notifications have one signal word for each chunk.
+/// and stores the tile to its `destination`, which notifies whoever needs it. The rows of A and C belong to PEs in
+/// equal `shards`, each cut into `splits` chunks. Gates and notifications have one signal word for each chunk.
 ///
 /// Everything here is plain data, so the same description reaches a GPU kernel and the simulator.
 
 #include <cstring>
 
+#include "tandem/advanced/gemm_destination.h"
 #include "tandem/advanced/gemm_groups.h"
 #include "tandem/numeric.h"
 #include "tandem/signal.h"
@@ -122,50 +123,6 @@ struct GemmGate {
   int arrivals = 1;
 };
 
-/// The signal after a tile of C is visible at its destination: it adds 1 to the word of the tile's chunk. With `local`
-/// that is this PE's word [rows.slot(owner, part)], else the collector's [rows.slot(block_at_collector(owner), part)].
-struct GemmNotify {
-  Signals words;       ///< [chunk]
-  bool local = false;  ///< whether this PE's own word grows
-};
-
-/// A ring reduce-scatter in the epilogue. For rows of other owners, a PE adds its tile to the next PE's sum and
-/// sends the result to the previous PE. Its own rows are complete after that addition. It needs the
-/// order kPeersFirst, in which the neighbour computes each shard one step earlier. Sums travel as `out_type` and are
-/// added in f32, starting with the PE before the owner.
-struct GemmRing {
-  const std::byte* received = nullptr;  ///< sums received from the next PE: a block of shard_rows x n for each owner
-  const Signal* arrived = nullptr;      ///< [chunk]: its tiles that have arrived in `received`, counted over all calls
-  /// The destination of sums of other owners' rows, in the same blocks: at the previous PE, or here for a copy engine.
-  std::byte* forwarded = nullptr;
-  Signal* forwarded_tiles = nullptr;  ///< [chunk]: grows by one for each tile that is visible in `forwarded`
-  const Epoch* epoch = nullptr;       ///< calls so far, including this one
-  /// If set, a second destination of the own rows, shard_rows x n, that peers may read; `c` belongs to the user.
-  std::byte* own_copy = nullptr;
-};
-
-/// A sum over all PEs of few rows, computed by the blocks of the GEMM: data carries its own flag, so nothing follows
-/// the GEMM. C is the sum of PEs 0, 1, ..., each rounded to `out_type`, added in f32 and rounded once, so every PE gets
-/// the same bits. Stream::adds_up says where it is available; `order` is kRowMajor.
-struct GemmSum {
-  Symm<std::byte> exchange;  ///< SkinnyExchange::bytes (src/gemm/contract/skinny.h), zero before the first call
-  Epoch* calls = nullptr;    ///< here, one for each tile of columns, zero before the first call
-  Signals arrived = {};      ///< SkinnyExchange::words; for the simulator, whose data carries no flag
-};
-
-/// Residual and RMS norm of the rows of a GemmSum, in the same kernel. `sum` is C plus the residual, rounded. C becomes
-/// sum / sqrt(mean(sum^2) + epsilon) * weight + bias. The blocks exchange the squares of their columns, so all
-/// of them run at the same time (skinny_norms in src/gemm/contract/skinny.h).
-struct GemmNorm {
-  const void* weight = nullptr;    ///< n values of `out_type`; null: no norm
-  const void* bias = nullptr;      ///< n values of `out_type`, or null
-  const void* residual = nullptr;  ///< m x n of `out_type`, or null
-  void* sum = nullptr;             ///< m x n of `out_type`, or null
-  float epsilon = 0;               ///< added to the mean of squares
-  float* squares = nullptr;        ///< SkinnySquares::count, zero before the first call
-  Signal* arrived = nullptr;       ///< one for each tile of columns; for the simulator, whose data carries no flag
-};
-
 /// Workspace of stream-K: blocks leave partial sums of a tile here for the block that finishes the tile. One GEMM at a
 /// time uses it. `sms` below is Gemm::sms, or all SMs of the GPU.
 struct GemmWorkspace {
@@ -181,7 +138,7 @@ struct GemmWorkspace {
   static constexpr Size sums_for(int sms) { return Size{sms} * kMostRows * kMostColumns; }
 };
 
-/// One matrix product with its gate, destination and notification.
+/// One matrix product with its gate and its destination.
 struct Gemm {
   Size m = 0;                     ///< rows of C
   Size n = 0;                     ///< columns of C
@@ -200,33 +157,19 @@ struct Gemm {
   const void* b = nullptr;           ///< n x k, or k x n
   BLayout b_layout = BLayout::kNxK;  ///< layout of B
   /// n values of `out_type` (fp8: bf16), added to every row in f32; null: no bias. If tiles are partial sums, exactly
-  /// one PE has a bias, and C has no scale. An activation needs complete sums, which `ring` and `sum` provide; with
-  /// `c_at_collector` and `c_at_all` the reducing kernel applies it, and `activation` is kNone here.
+  /// one PE has a bias, and C has no scale. An activation needs complete sums, which GemmRing and GemmSum provide; with
+  /// GemmScatter and GemmBroadcast the reducing kernel applies it, and `activation` is kNone here.
   const void* bias = nullptr;
   /// Applied to sum and bias before the conversion to `out_type`.
   Activation activation = Activation::kNone;
   GemmScales scales;  ///< for fp8
 
-  RowPartition rows;  ///< rows of A if a gate is set, rows of C if a destination or a notification is set
+  RowPartition rows;  ///< rows of A if a gate is set, rows of C if its destination depends on owners
   int me = 0;         ///< this PE's number in the team
   int node_size = 1;  ///< PEs of a node
   TileOrder order = TileOrder::kRowMajor;  ///< the order of the tiles
   GemmGate gate;                           ///< the wait before rows of A are read
-  GemmNotify notify;                       ///< the signal after a tile is stored
-
-  void* c = nullptr;  ///< m x columns_after(activation, n)
-  /// If set, the tiles of each owner's rows (own rows too) are stored to its collector, into block
-  /// block_at_collector(owner) of its copy of this buffer. The buffer has `shards` blocks of shard_rows x n.
-  Symm<std::byte> c_at_collector;
-  /// If set, every tile is stored to every PE of the node, for small results that every PE adds itself. The tile goes
-  /// into block `me % node_size` of the PE's copy of this buffer, which has node_size blocks of m x n. A notification
-  /// adds 1 to word [me % node_size] of each PE. `rows` is one shard in one chunk.
-  Symm<std::byte> c_at_all;
-  /// If set, `c` holds the own shard's rows only, and tiles of other owners travel around the ring. `notify` must be
-  /// local and concerns the own rows; `c_at_collector` is unused. One node only.
-  GemmRing ring;
-  GemmSum sum;    ///< if `calls` is set, C is the sum over all PEs
-  GemmNorm norm;  ///< if `weight` is set, residual and norm follow that sum
+  GemmDestination destination;             ///< the place of C, and the signals behind its tiles
   /// If set, a GPU kernel for 16-bit types may split the depth of the last wave's tiles over idle blocks (stream-K,
   /// src/gemm/contract/shared_depth.h). The order of additions then depends on the problem and the number of SMs only.
   GemmWorkspace workspace;
@@ -234,7 +177,7 @@ struct Gemm {
 
   /// Returns whether the ring delivers a sum for `owner`'s rows.
   TANDEM_DEVICE bool ring_adds_to(int owner) const {
-    return ring.received != nullptr && owner != (me + 1) % rows.shards;
+    return destination.ring() != nullptr && owner != (me + 1) % rows.shards;
   }
 
   /// Returns the PE of this node that collects partial sums of `owner`'s rows: the owner, or the PE with its number

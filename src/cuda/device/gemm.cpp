@@ -7,6 +7,7 @@
 #include "cuda/device/gather_rows.h"
 #include "cuda/device/register.h"
 #include "cuda/driver/error.h"
+#include "gemm/contract/destination.h"
 #include "gemm/contract/epilogue.h"
 #include "gemm/contract/groups.h"
 #include "gemm/contract/tile_table.h"
@@ -77,22 +78,19 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   require_aligned(gemm.a, "a");
   require_aligned(gemm.own_a, "own_a");
   require_aligned(gemm.b, "b");
-  require_aligned(gemm.c, "c");
+  require_aligned(gemm.destination.c(), "c");
   require_aligned(gemm.bias, "bias");
   const GemmScales& scales = gemm.scales;
   if (size_of(gemm.type) != 1 && (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr))
     throw Unsupported(fmt::format("gemm: scales are set with type {}, the GPU's kernels scale fp8", name(gemm.type)));
-  if (size_of(gemm.out_type) == 1 && gemm.ring.received != nullptr)
-    throw Unsupported(fmt::format("gemm: a chain of {} given, the GPU's kernels add 16-bit sums", name(gemm.out_type)));
-  if (gemm.sum.calls != nullptr && skinny_kernel(gemm, sm_count) == nullptr)
-    throw Unsupported(fmt::format("gemm: sum is set for {}x{}x{} {}, no kernel adds that up", gemm.m, gemm.n, gemm.k,
-                                  name(gemm.type)));
-  require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
-          "1 where tiles go to all PEs");
-  require(!gemm.c_at_all || gemm.node_size <= kMostShards, "node_size", gemm.node_size,
+  if (size_of(gemm.out_type) == 1 && gemm.destination.ring() != nullptr)
+    throw Unsupported(fmt::format("gemm: a ring of {} given, the GPU's kernels add 16-bit sums", name(gemm.out_type)));
+  if (gemm.destination.sum() != nullptr && skinny_kernel(gemm, sm_count) == nullptr)
+    throw Unsupported(fmt::format("gemm: a sum over PEs of {}x{}x{} {} given, no kernel adds that up", gemm.m, gemm.n,
+                                  gemm.k, name(gemm.type)));
+  require(gemm.destination.broadcast() == nullptr || gemm.node_size <= kMostShards, "node_size", gemm.node_size,
           fmt::format("up to {} where tiles go to all PEs", kMostShards));
-  require(gemm.ring.received == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
-          "kPeersFirst where a chain is set");
+  check_destination(gemm);
   check_epilogue(gemm);
   check_groups(gemm);
   if (gemm.groups.count > 0) return check_grouped(gemm);
@@ -104,8 +102,10 @@ void check_gemm(const Gemm& gemm, int sm_count) {
             "multiples of tile_m where splits is more than 1");
     return;
   }
-  if (gemm.own_a != nullptr || gemm.gate.words != nullptr || gemm.notify.words || gemm.c_at_collector || gemm.c_at_all)
-    throw Unsupported("gemm: own_a, gate, notify, c_at_collector and c_at_all need an order that follows shards");
+  const GemmLocal* const local = gemm.destination.local();
+  const bool is_plain = gemm.destination.sum() != nullptr || (local != nullptr && !local->notify.words);
+  if (gemm.own_a != nullptr || gemm.gate.words != nullptr || !is_plain)
+    throw Unsupported("gemm: own_a, gates, notifications and scattered tiles need an order that follows shards");
 }
 
 const SkinnyKernel* skinny_kernel(const Gemm& gemm, int sm_count) {

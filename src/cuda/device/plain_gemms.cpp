@@ -42,7 +42,7 @@ bool PlainGemms::load(const Gemm& gemm) {
 
 bool PlainGemms::takes(const Gemm& gemm) {
   if (gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.sms != 0 || missing_) return false;
-  if (gemm.sum.calls != nullptr || gemm.groups.count > 0) return false;
+  if (gemm.destination.is_partial() || gemm.groups.count > 0) return false;
   if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return false;
   const GemmScales& scales = gemm.scales;
   if (gemm.bias != nullptr || gemm.activation != Activation::kNone) return false;
@@ -53,7 +53,7 @@ bool PlainGemms::takes(const Gemm& gemm) {
 }
 
 void PlainGemms::run(const Gemm& gemm, cudaStream_t stream) {
-  cublas_->run(plain(gemm), gemm.a, gemm.b, gemm.c, stream);
+  cublas_->run(plain(gemm), gemm.a, gemm.b, gemm.destination.c(), stream);
 }
 
 }  // namespace tandem::cuda

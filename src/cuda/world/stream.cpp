@@ -68,9 +68,10 @@ void CudaStream::gemm(const Gemm& gemm, const Context& context) {
 bool CudaStream::adds_up(const Gemm& gemm) const {
   const DeviceGuard current(use_.device);
   Gemm asked = gemm;
-  asked.a = asked.b = asked.c = nullptr;
-  Epoch calls = 0;
-  asked.sum.calls = &calls;
+  asked.a = asked.b = nullptr;
+  GemmSum sum = gemm.destination.sum() != nullptr ? *gemm.destination.sum() : GemmSum{};
+  sum.c = nullptr;
+  asked.destination = sum;
   // All PEs need the same answer. A PE that adds up here and one that does not would wait for each other.
   return skinny_kernel(asked, use_.sms) != nullptr;
 }

@@ -11,19 +11,19 @@ namespace tandem {
 void check_epilogue(const Gemm& gemm) {
   if (gemm.activation < Activation::kNone || gemm.activation > Activation::kGeGlu)
     throw InvalidArgument("gemm: activation is not one of the enumeration's");
-  const bool added_elsewhere = gemm.c_at_collector || gemm.c_at_all;
+  const GemmDestination& to = gemm.destination;
+  const bool added_elsewhere = to.scatter() != nullptr || to.broadcast() != nullptr;
   if (added_elsewhere && gemm.activation != Activation::kNone)
     throw InvalidArgument("gemm: activation is set, allowed: none where tiles are partial sums");
   constexpr Size kPairs = 2 * kGateGroup;
-  if (is_gated(gemm.activation) && (gemm.ring.received != nullptr || gemm.sum.calls != nullptr))
+  if (is_gated(gemm.activation) && to.is_partial())
     throw InvalidArgument("gemm: activation is gated, allowed: one of single columns where tiles are partial sums");
   if (is_gated(gemm.activation) && (gemm.n % kPairs != 0 || gemm.tile_n % kPairs != 0))
     throw InvalidArgument(fmt::format("gemm: n is {} and tile_n {}, allowed with a gated activation: multiples of {}",
                                       gemm.n, gemm.tile_n, kPairs));
-  const bool partial = added_elsewhere || gemm.ring.received != nullptr || gemm.sum.calls != nullptr;
-  if (gemm.norm.weight != nullptr && (gemm.sum.calls == nullptr || gemm.activation != Activation::kNone))
-    throw InvalidArgument("gemm: norm is set, allowed: behind a sum without an activation");
-  if (partial && gemm.scales.c != nullptr)
+  if (to.sum() != nullptr && to.sum()->norm.weight != nullptr && gemm.activation != Activation::kNone)
+    throw InvalidArgument("gemm: activation is set, allowed: none before a norm");
+  if (to.is_partial() && gemm.scales.c != nullptr)
     throw InvalidArgument("gemm: scales.c is set, allowed: none where tiles are partial sums");
 }
 
@@ -50,8 +50,7 @@ void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums) {
       for (Size col = 0; col < columns; ++col)
         bias[static_cast<std::size_t>(col)] = convert<float>(static_cast<const T*>(gemm.bias)[cols.begin + col]);
     });
-  const bool is_partial = gemm.ring.received != nullptr || gemm.sum.calls != nullptr;
-  const Activation activation = is_partial ? Activation::kNone : gemm.activation;
+  const Activation activation = gemm.destination.is_partial() ? Activation::kNone : gemm.activation;
   const float of_c = scales.c != nullptr ? *scales.c : 1;
   for (Size row = 0; row < rows.size(); ++row) {
     const float of_a = scales.a != nullptr ? scales.a[scales.a_per_row ? rows.begin + row : 0] : 1;

@@ -25,10 +25,9 @@ void refuse_others(const Gemm& gemm) {
   refuse(gemm.own_a != nullptr, "own_a");
   refuse(gemm.bias != nullptr, "bias");
   refuse(gemm.scales.a != nullptr || gemm.scales.b != nullptr || gemm.scales.c != nullptr, "scales");
-  refuse(gemm.c_at_collector || gemm.c_at_all, "c_at_collector or c_at_all");
-  refuse(gemm.ring.received != nullptr, "ring");
-  refuse(gemm.sum.calls != nullptr, "sum");
-  refuse(gemm.notify.words && !gemm.notify.local, "a notification of other PEs");
+  refuse(gemm.destination.is_partial(), "a destination for partial sums");
+  const GemmLocal* const local = gemm.destination.local();
+  refuse(local != nullptr && local->notify.words && !local->notify.local, "a notification of other PEs");
 }
 
 }  // namespace

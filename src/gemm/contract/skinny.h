@@ -116,7 +116,8 @@ inline bool skinny_suits(const Gemm& gemm, int sms) {
   const bool plain = gemm.order == TileOrder::kRowMajor && gemm.own_a == nullptr && gemm.sms == 0 &&
                      gemm.groups.count == 0 && gemm.b_layout == BLayout::kNxK && !scaled &&
                      !is_gated(gemm.activation) && size_of(gemm.out_type) == 2;
-  const bool norms = gemm.norm.weight == nullptr || skinny_norms(gemm.m, gemm.n, sms);
+  const GemmSum* const sum = gemm.destination.sum();
+  const bool norms = sum == nullptr || sum->norm.weight == nullptr || skinny_norms(gemm.m, gemm.n, sms);
   return plain && norms && skinny_fills(gemm.m, gemm.n, sms) && skinny_adds_up(gemm.m) &&
          (gemm.m <= kSkinnyBlock || gemm.k >= kLeastSlicedDepth);
 }

@@ -39,7 +39,7 @@ class RowNorm {
   };
 
   static Params params(const Gemm& gemm, int box_rows, int box_cols) {
-    const GemmNorm& norm = gemm.norm;
+    const GemmNorm& norm = gemm.destination.sum()->norm;
     Params params{};
     params.has_sum = norm.sum != nullptr;
     if (params.has_sum) params.sum = tensor_map(norm.sum, gemm.out_type, gemm.m, gemm.n, box_rows, box_cols);

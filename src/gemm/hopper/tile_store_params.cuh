@@ -27,7 +27,7 @@ struct TileStoreParams {
   std::byte* to[kMostShards];         ///< addresses of `c`
   int shard_begin[kMostShards];
   Signal* word[kMostTableChunks];  ///< by the chunk's index in the table, or by copy; null: no signal
-  int copies;                      ///< copies of each tile: 1, or with Gemm::c_at_all one for each PE of the node
+  int copies;                      ///< copies of each tile: 1, or with a GemmBroadcast one for each PE of the node
   DeviceRing ring;
   PartialSums partial;
   Context context;
@@ -39,10 +39,10 @@ struct TileStoreParams {
 
 /// One block of rows of one owner.
 template <class Bias>
-void set_copies(TileStoreParams<Bias>& params, const Gemm& gemm, int rows, int cols) {
+void set_copies(TileStoreParams<Bias>& params, const Gemm& gemm, const GemmBroadcast& all, int rows, int cols) {
   params.copies = gemm.node_size;
   for (int i = 0; i < gemm.node_size; ++i) {
-    const CopyOfTiles copy = copy_of_tiles(gemm, i);
+    const CopyOfTiles copy = copy_of_tiles(gemm, all, i);
     params.to[i] = copy.to;
     params.c[i] = tensor_map(copy.to, gemm.out_type, gemm.m, gemm.n, rows, cols);
     params.word[i] = copy.word;
@@ -62,10 +62,11 @@ TileStoreParams<Bias> tile_store_params(const Gemm& gemm, const TileTable& table
   params.activation = gemm.activation;
   params.scales = gemm.scales;
   params.copies = 1;
-  if (gemm.c_at_all) {
-    set_copies(params, gemm, rows, cols);
+  if (const GemmBroadcast* const all = gemm.destination.broadcast()) {
+    set_copies(params, gemm, *all, rows, cols);
     return params;
   }
+  const GemmRing* const ring = gemm.destination.ring();
   const TileSequence sequence(gemm);
   for (int owner = 0; owner < sequence.owners(); ++owner) {
     const Range of_owner = sequence.rows_of_owner(owner);
@@ -76,18 +77,17 @@ TileStoreParams<Bias> tile_store_params(const Gemm& gemm, const TileTable& table
     };
     params.to[owner] = destination_of(gemm, owner, of_owner.begin);
     params.c[owner] = map(params.to[owner]);
-    if (owner == gemm.me && gemm.ring.own_copy != nullptr) {
-      params.own_copy = map(gemm.ring.own_copy);
+    if (owner == gemm.me && ring != nullptr && ring->own_copy != nullptr) {
+      params.own_copy = map(ring->own_copy);
       params.ring.copied_owner = owner;
     }
     if (gemm.ring_adds_to(owner))
-      params.received[owner] =
-          map(gemm.ring.received + owner * gemm.rows.shard_rows() * gemm.n * size_of(gemm.out_type));
+      params.received[owner] = map(ring->received + owner * gemm.rows.shard_rows() * gemm.n * size_of(gemm.out_type));
   }
   for (int i = 0; i < table.count; ++i) params.word[i] = notified_by(gemm, table.chunks[i]);
-  if (gemm.ring.received == nullptr) return params;
-  params.ring.arrived = gemm.ring.arrived;
-  params.ring.epoch = gemm.ring.epoch;
+  if (ring == nullptr) return params;
+  params.ring.arrived = ring->arrived;
+  params.ring.epoch = ring->epoch;
   params.ring.first_owner = (gemm.me + 1) % gemm.rows.shards;
   params.ring.last_owner = gemm.me;
   return params;

@@ -64,11 +64,12 @@ class TransposedStore {
   }
   static PlainParams plain_params(const Gemm& gemm, const Context& context) {
     const auto n = static_cast<int>(gemm.n);
-    return {tensor_map(gemm.c, gemm.out_type, gemm.m, gemm.n, kBoxRows, kCols),
+    const GemmSum sum = gemm.destination.sum() != nullptr ? *gemm.destination.sum() : GemmSum{};
+    return {tensor_map(gemm.destination.c(), gemm.out_type, gemm.m, gemm.n, kBoxRows, kCols),
             static_cast<const Element*>(gemm.bias),
             n,
             gemm.activation,
-            {gemm.sum.exchange, gemm.sum.calls, n, static_cast<int>(gemm.m), context}};
+            {sum.exchange, sum.calls, n, static_cast<int>(gemm.m), context}};
   }
 
   __device__ static void prefetch(const Params& params, const TileTable&) { prefetch_tensor_map(&params.c); }

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "gemm/contract/destination.h"
 #include "gemm/contract/epilogue.h"
 #include "gemm/contract/groups.h"
 #include "gemm/host/host_gemm.h"
@@ -35,16 +36,14 @@ void check_gemm_fields(const Gemm& gemm, int most_sms) {
   require(gemm.tile_m >= 1, "tile_m", gemm.tile_m, "1 or more");
   require(gemm.tile_n >= 1, "tile_n", gemm.tile_n, "1 or more");
   require(gemm.sms >= 0 && gemm.sms <= most_sms, "sms", gemm.sms, "0 (all) to the machine's SMs");
-  const bool has_chunks = gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr || gemm.c_at_collector ||
-                          (gemm.gate.words != nullptr && gemm.groups.count == 0) || gemm.ring.received != nullptr;
+  const bool has_chunks = gemm.order != TileOrder::kRowMajor || gemm.own_a != nullptr ||
+                          (gemm.gate.words != nullptr && gemm.groups.count == 0) ||
+                          gemm.destination.scatter() != nullptr || gemm.destination.ring() != nullptr;
   require(!has_chunks || gemm.rows.rows == gemm.m, "rows.rows", gemm.rows.rows, "m");
   require(gemm.rows.shards >= 1, "rows.shards", gemm.rows.shards, "1 or more");
   require(gemm.rows.splits >= 1, "rows.splits", gemm.rows.splits, "1 or more");
   require(gemm.node_size >= 1, "node_size", gemm.node_size, "1 or more");
-  require(!gemm.c_at_all || gemm.rows.slots() == 1, "rows.shards * rows.splits", gemm.rows.slots(),
-          "1 where tiles go to all PEs");
-  require(gemm.ring.received == nullptr || gemm.order == TileOrder::kPeersFirst, "order", static_cast<Size>(gemm.order),
-          "kPeersFirst where a chain is set");
+  check_destination(gemm);
   check_epilogue(gemm);
   check_groups(gemm);
 }
@@ -111,8 +110,8 @@ Epoch TileWork::ring_arrivals(const GemmTile& tile) const {
 }
 
 const std::byte* TileWork::ring_row(const GemmTile& tile, Size row) const {
-  return gemm_.ring.received + ((row_in_blocks(tile.rows.begin) + row) * gemm_.n + tile.cols.begin) *
-                                   static_cast<Size>(size_of(gemm_.out_type));
+  return gemm_.destination.ring()->received + ((row_in_blocks(tile.rows.begin) + row) * gemm_.n + tile.cols.begin) *
+                                                  static_cast<Size>(size_of(gemm_.out_type));
 }
 
 Size TileWork::row_in_blocks(Size row) const {
@@ -140,7 +139,8 @@ void TileWork::multiply(const GemmTile& tile, std::byte* result) const {
         const T* const begun = reinterpret_cast<const T*>(ring_row(tile, i));
         for (Size j = 0; j < n; ++j) product[static_cast<std::size_t>(i * n + j)] += convert<float>(begun[j]);
       }
-    if (gemm_.ring.received != nullptr && gemm_.rows.owner_of(tile.rows.begin) == gemm_.me)  // the sums end here
+    const bool in_ring = gemm_.destination.ring() != nullptr;
+    if (in_ring && gemm_.rows.owner_of(tile.rows.begin) == gemm_.me)  // the sums end here
       for (float& sum : product) sum = activate(gemm_.activation, sum);
     for (Size i = 0; i < m * columns_after(gemm_.activation, n); ++i)
       out[i] = convert<T>(product[static_cast<std::size_t>(i)]);
@@ -154,27 +154,31 @@ std::byte* TileWork::row_in(std::byte* c, Size first_row, const GemmTile& tile, 
 
 TileWork::Destination TileWork::destination(const GemmTile& tile) const {
   const Size row = tile.rows.begin;
-  if (gemm_.groups.count > 0)
-    return {static_cast<std::byte*>(gemm_.c), row,
-            gemm_.notify.words ? gemm_.notify.words.on(gemm_.me) + tile.chunk : nullptr, nullptr};
+  auto* const c = static_cast<std::byte*>(gemm_.destination.c());
+  if (gemm_.groups.count > 0) {
+    const Signals& words = gemm_.destination.local()->notify.words;
+    return {c, row, words ? words.on(gemm_.me) + tile.chunk : nullptr, nullptr};
+  }
   const int owner = gemm_.rows.owner_of(row);
+  const int part = gemm_.rows.part_of(row);
   const Size in_shard = row - gemm_.rows.shard(owner).begin;
-  if (gemm_.ring.received != nullptr && owner == gemm_.me)
-    return {static_cast<std::byte*>(gemm_.c), in_shard, notified(row), gemm_.ring.own_copy};
-  if (gemm_.ring.received != nullptr) return {gemm_.ring.forwarded, row_in_blocks(row), notified(row), nullptr};
-  if (!gemm_.c_at_collector) return {static_cast<std::byte*>(gemm_.c), row, notified(row), gemm_.ring.own_copy};
-  return {gemm_.c_at_collector.on(gemm_.collector(owner)),
-          gemm_.block_at_collector(owner) * gemm_.rows.shard_rows() + in_shard, notified(row), nullptr};
-}
-
-Signal* TileWork::notified(Size row) const {
-  const int owner = gemm_.rows.owner_of(row);
-  const bool forwards = gemm_.ring.received != nullptr && owner != gemm_.me;
-  if (!forwards && !gemm_.notify.words) return nullptr;
-  const int to = gemm_.notify.local ? gemm_.me : gemm_.collector(owner);
-  const int block = forwards || gemm_.notify.local ? owner : gemm_.block_at_collector(owner);
-  const int slot = gemm_.rows.slot(block, gemm_.rows.part_of(row));
-  return (forwards ? gemm_.ring.forwarded_tiles : gemm_.notify.words.on(to)) + slot;
+  const int block = gemm_.block_at_collector(owner);
+  const auto here = [&](const Signals& words) {
+    return words ? words.on(gemm_.me) + gemm_.rows.slot(owner, part) : nullptr;
+  };
+  const auto at_collector = [&](const Signals& words) {
+    return words ? words.on(gemm_.collector(owner)) + gemm_.rows.slot(block, part) : nullptr;
+  };
+  if (const GemmRing* const ring = gemm_.destination.ring()) {
+    if (owner == gemm_.me) return {c, in_shard, here(ring->notify), ring->own_copy};
+    return {ring->forwarded, row_in_blocks(row), ring->forwarded_tiles + gemm_.rows.slot(owner, part), nullptr};
+  }
+  if (const GemmScatter* const scatter = gemm_.destination.scatter())
+    return {scatter->blocks.on(gemm_.collector(owner)), block * gemm_.rows.shard_rows() + in_shard,
+            at_collector(scatter->notify), nullptr};
+  const GemmLocal* const local = gemm_.destination.local();
+  if (local == nullptr) return {c, row, nullptr, nullptr};
+  return {c, row, local->notify.local ? here(local->notify.words) : at_collector(local->notify.words), nullptr};
 }
 
 }  // namespace tandem

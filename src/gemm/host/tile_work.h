@@ -88,12 +88,13 @@ class TileWork {
   /// Calls to(Destination) for each: one, or every PE of the node.
   template <class F>
   void for_each_destination(const GemmTile& tile, const F& to) const {
-    if (!gemm_.c_at_all) return to(destination(tile));
+    const GemmBroadcast* const all = gemm_.destination.broadcast();
+    if (all == nullptr) return to(destination(tile));
     const int block = gemm_.me % gemm_.node_size;
     for (int i = 0; i < gemm_.node_size; ++i) {
       const int pe = gemm_.me - block + (block + 1 + i) % gemm_.node_size;
-      to(Destination{gemm_.c_at_all.on(pe), block * gemm_.m + tile.rows.begin,
-                     gemm_.notify.words ? gemm_.notify.words.on(pe) + block : nullptr, nullptr});
+      to(Destination{all->blocks.on(pe), block * gemm_.m + tile.rows.begin,
+                     all->notify ? all->notify.on(pe) + block : nullptr, nullptr});
     }
   }
 
@@ -101,7 +102,6 @@ class TileWork {
   Destination destination(const GemmTile& tile) const;
   /// Begin of a row in a buffer with a block for each owner.
   Size row_in_blocks(Size row) const;
-  Signal* notified(Size row) const;
 
   const Gemm& gemm_;
 };

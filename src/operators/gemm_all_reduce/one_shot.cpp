@@ -25,8 +25,7 @@ void OneShot::run(Stream& main, Gemm gemm, void* c) {
 
 template <class T>
 void OneShot::send_tiles(Stream& main, Gemm gemm, void* c) {
-  gemm.c_at_all = staging_;
-  gemm.notify = {arrived_, false};
+  gemm.destination = GemmBroadcast{staging_, arrived_};
   // No tile leaves before all PEs have released the last call's staging.
   gemm.gate = {released_.local(), finished_, team_.size};
   main.gemm(gemm, team_);

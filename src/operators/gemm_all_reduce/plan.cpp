@@ -59,9 +59,9 @@ class GemmAllReduce final : public OperatorPlan {
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
-    const Gemm gemm = descriptor(call);
+    const Gemm gemm = partial_gemm(settings_, team_, call);  // each strategy sets its destination
     if (between_nodes_) return between_nodes_->run(main, gemm, call.c[0]);
-    if (call.m <= add_up_rows_ && skinny_->run(main, gemm, team_)) return;
+    if (call.m <= add_up_rows_ && skinny_->run(main, gemm, team_, call.c[0])) return;
     if (call.m <= packet_rows_) return packets_->run(main, call);
     if (call.m <= one_shot_rows_) return one_shot_->run(main, gemm, call.c[0]);
     if (call.m <= sequential_rows_) return sequential_->run(main, call);
@@ -73,13 +73,6 @@ class GemmAllReduce final : public OperatorPlan {
     settings.options = settings.sequential;
     settings.options.m = rows;
     return make_gemm_all_reduce(world, settings);
-  }
-
-  /// Returns the GEMM of this PE's partial sums of all rows, on all SMs. Each strategy sets their place.
-  Gemm descriptor(const OperatorCall& call) const {
-    Gemm gemm = partial_gemm(settings_, team_, call);
-    gemm.c = call.c[0];
-    return gemm;
   }
 
   Settings settings_;

@@ -18,14 +18,16 @@ inline constexpr int kSumThreads = 512;
 class SkinnyGemmSum {
  public:
   SkinnyGemmSum(World& world, const Settings& settings);
-  /// Computes gemm.c = the sum over all PEs. Returns false without any work if the stream's GEMM cannot add.
-  bool run(Stream& main, Gemm gemm, const Team& team) const;
+  /// Computes c = the sum over all PEs of gemm's product. Returns false without any work if the stream's GEMM cannot
+  /// add.
+  bool run(Stream& main, const Gemm& gemm, const Team& team, void* c) const;
   /// Does the same for a call whose sums are normed.
-  bool run_normed(Stream& main, Gemm gemm, const Team& team, const OperatorCall& call) const;
+  bool run_normed(Stream& main, const Gemm& gemm, const Team& team, const OperatorCall& call) const;
 
  private:
-  GemmSum sum_;
-  GemmNorm norm_;  // without the arguments of a call
+  bool add_up(Stream& main, Gemm gemm, const Team& team, const GemmSum& sum) const;
+
+  GemmSum sum_;  // without the arguments of a call
   Activation activation_;
 };
 

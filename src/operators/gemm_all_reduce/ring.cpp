@@ -53,9 +53,9 @@ class GemmAllReduceRing final : public OperatorPlan {
       main.launch<AwaitReleased>(kOneWarp, {taken_, ring_.epoch()});
     auto* const out = static_cast<std::byte*>(call.c[0]);
     const Event begun = main.record();
-    Gemm gemm = ring_.gemm(call, out + ring_.rows().shard(team_.me).begin * row_bytes_);
-    gemm.notify = {ring_.of_call(computed_), true};
-    gemm.ring.own_copy = own_.local();
+    const Gemm gemm = ring_.gemm(call, {.c = out + ring_.rows().shard(team_.me).begin * row_bytes_,
+                                        .notify = ring_.of_call(computed_),
+                                        .own_copy = own_.local()});
     main.gemm(gemm, team_);
     ring_.follow(gemm);
     offers_.wait(begun);

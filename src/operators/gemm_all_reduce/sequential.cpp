@@ -43,7 +43,7 @@ class GemmAllReduceSequential final : public OperatorPlan {
 
   Gemm gemm(const OperatorCall& call) const {
     Gemm gemm = partial_gemm(settings_, team_, call);
-    gemm.c = partials_.local();
+    gemm.destination = GemmLocal{partials_.local()};
     gemm.rows = {call.m, 1, 1, 1};
     return gemm;
   }

@@ -13,29 +13,36 @@ SkinnyGemmSum::SkinnyGemmSum(World& world, const Settings& settings) : activatio
   sum_.calls = world.heap().epochs(exchange.tiles(rows), "gemm_all_reduce calls").words;
   if (settings.options.norm.norm == Norm::kNone) return;
   const SkinnySquares squares(static_cast<int>(settings.options.n));
-  norm_.epsilon = static_cast<float>(settings.options.norm.epsilon);
+  sum_.norm.epsilon = static_cast<float>(settings.options.norm.epsilon);
   constexpr Size kFloatsOfPacket = Size{sizeof(LLPacket)} / Size{sizeof(float)};
   const auto words =
       world.heap().allocate<LLPacket>(ceil_div(squares.count(), kFloatsOfPacket), "gemm_all_reduce squares");
-  norm_.squares = words.as<float>().local();
-  norm_.arrived = world.heap().signals(squares.columns, "gemm_all_reduce squares arrived").local();
+  sum_.norm.squares = words.as<float>().local();
+  sum_.norm.arrived = world.heap().signals(squares.columns, "gemm_all_reduce squares arrived").local();
 }
 
-bool SkinnyGemmSum::run(Stream& main, Gemm gemm, const Team& team) const {
+bool SkinnyGemmSum::run(Stream& main, const Gemm& gemm, const Team& team, void* c) const {
+  GemmSum sum = sum_;
+  sum.c = c;
+  return add_up(main, gemm, team, sum);
+}
+
+bool SkinnyGemmSum::run_normed(Stream& main, const Gemm& gemm, const Team& team, const OperatorCall& call) const {
+  GemmSum sum = sum_;
+  sum.c = call.c[0];
+  sum.norm.weight = call.norm_weight;
+  sum.norm.bias = call.norm_bias;
+  sum.norm.residual = call.residual;
+  sum.norm.sum = call.sum;
+  return add_up(main, gemm, team, sum);
+}
+
+bool SkinnyGemmSum::add_up(Stream& main, Gemm gemm, const Team& team, const GemmSum& sum) const {
+  gemm.destination = sum;
   if (!main.adds_up(gemm)) return false;
-  gemm.sum = sum_;
   gemm.activation = activation_;
   main.gemm(gemm, team);
   return true;
-}
-
-bool SkinnyGemmSum::run_normed(Stream& main, Gemm gemm, const Team& team, const OperatorCall& call) const {
-  gemm.norm = norm_;
-  gemm.norm.weight = call.norm_weight;
-  gemm.norm.bias = call.norm_bias;
-  gemm.norm.residual = call.residual;
-  gemm.norm.sum = call.sum;
-  return run(main, gemm, team);
 }
 
 }  // namespace tandem::ops

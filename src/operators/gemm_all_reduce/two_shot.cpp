@@ -39,7 +39,7 @@ void TwoShot::run(Stream& main, Gemm gemm, void* c) {
   main.launch<NextEpoch>(kOneWarp, {epochs_});
   begun_ = main.record();
   rows_.rows = gemm.m;
-  gemm.c = partials_.local();
+  gemm.destination = GemmLocal{partials_.local()};
   if (form_ == Form::kOverlapped) overlap(main, gemm);
   if (form_ == Form::kDecomposed) shard_by_shard(main, gemm);
   if (form_ == Form::kSequential) main.gemm(gemm, team_);
@@ -59,8 +59,10 @@ void TwoShot::overlap(Stream& main, Gemm gemm) {
   gemm.rows = rows_;
   gemm.order = order_;
   gemm.sms = gemm_sms_;
-  gemm.notify = {arrived_, false};
-  if (pushed_) gemm.c_at_collector = staging_;
+  if (pushed_)
+    gemm.destination = GemmScatter{staging_, arrived_};
+  else
+    gemm.destination = GemmLocal{partials_.local(), {arrived_, false}};
   main.gemm(gemm, team_);
 }
 

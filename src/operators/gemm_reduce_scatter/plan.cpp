@@ -39,7 +39,7 @@ class GemmReduceScatter final : public OperatorPlan {
   Gemm whole(const OperatorCall& call) const {
     const OperatorOptions& o = settings_.options;
     Gemm gemm = partial_gemm(settings_, team_, call);
-    gemm.c = transport_.partials();
+    gemm.destination = GemmLocal{transport_.partials()};
     // Shards cut tiles, so the GEMM follows them only if it sends tile by tile, or shard by shard.
     const bool by_shards = o.form == Form::kOverlapped || o.form == Form::kDecomposed;
     gemm.order = by_shards ? settings_.order : TileOrder::kRowMajor;
@@ -49,7 +49,7 @@ class GemmReduceScatter final : public OperatorPlan {
   void overlap(Stream& main, Gemm gemm) {
     const int steps = settings_.options.copy_by == CopyBy::kCopyEngine ? kStepSms : 0;
     gemm.sms = std::max(1, sms_ - settings_.options.communication_sms - steps);
-    transport_.hook(gemm);
+    gemm.destination = transport_.destination();
     main.gemm(gemm, team_);
     transport_.follow(gemm);
   }

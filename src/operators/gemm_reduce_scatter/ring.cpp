@@ -16,7 +16,7 @@ class GemmReduceScatterRing final : public OperatorPlan {
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
     ring_.begin(main, call.m);
-    const Gemm gemm = ring_.gemm(call, call.c[0]);
+    const Gemm gemm = ring_.gemm(call, {.c = call.c[0]});
     main.gemm(gemm, team_);
     ring_.follow(gemm);
     ring_.end(main);

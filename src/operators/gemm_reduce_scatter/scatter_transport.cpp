@@ -56,14 +56,11 @@ void ScatterTransport::begin(Stream& main, Size m) {
   published_.clear();
 }
 
-void ScatterTransport::hook(Gemm& gemm) const {
+GemmDestination ScatterTransport::destination() const {
   const bool push = direction_ == Direction::kPush;
-  if (copy_by_ == CopyBy::kSm) {
-    if (push) gemm.c_at_collector = staging_;
-    gemm.notify = {arrived_, false};
-  } else {
-    gemm.notify = {computed_, push};
-  }
+  if (copy_by_ != CopyBy::kSm) return GemmLocal{partials(), {computed_, push}};
+  if (push) return GemmScatter{staging_, arrived_};
+  return GemmLocal{partials(), {arrived_, false}};
 }
 
 void ScatterTransport::follow(const Gemm& gemm) {

@@ -25,8 +25,8 @@ class ScatterTransport {
   /// Starts a call of `m` rows on `main`. It counts the call and waits until the peers have released the last call's
   /// data.
   void begin(Stream& main, Size m);
-  /// Overlapped form: sets the GEMM's destination and notifications.
-  void hook(Gemm& gemm) const;
+  /// Overlapped form: returns the GEMM's destination.
+  GemmDestination destination() const;
   /// Overlapped form: copies the GEMM's chunks as they are completed. Called once the GEMM is enqueued.
   void follow(const Gemm& gemm);
   /// Other forms: notifies the collector that the present work of `main` completes the partial sums of `owner`'s rows.

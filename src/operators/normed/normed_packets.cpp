@@ -42,7 +42,7 @@ NormedPackets::NormedPackets(World& world, const Settings& settings, Size rows) 
 
 void NormedPackets::run(Stream& main, const OperatorCall& call) const {
   Gemm gemm = partial_gemm(settings_, world_.team(), call);
-  gemm.c = partials_.local();
+  gemm.destination = GemmLocal{partials_.local()};
   gemm.rows = {call.m, 1, 1, 1};
   main.gemm(gemm, world_.team());
   const auto local = [this](void* memory) { return local_handle(world_, static_cast<std::byte*>(memory)); };

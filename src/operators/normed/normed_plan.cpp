@@ -51,8 +51,7 @@ class NormedPlan final : public OperatorPlan {
 
   void enqueue(Stream& main, const OperatorCall& call) override {
     if (call.m <= few_rows_) {
-      Gemm gemm = partial_gemm(settings_, team_, call);
-      gemm.c = call.c[0];
+      const Gemm gemm = partial_gemm(settings_, team_, call);
       if (few_->run_normed(main, gemm, team_, call)) return;
     }
     if (call.m <= packet_rows_) return packets_->run(main, call);

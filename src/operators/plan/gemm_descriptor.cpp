@@ -36,7 +36,7 @@ Gemm gathered_gemm(const Settings& settings, const Team& team, const OperatorCal
   Gemm gemm = descriptor_of(settings, team, call, i);
   gemm.n = split(o.ns.empty() ? o.n : o.ns[i], team.size)[team.me].size();
   gemm.k = o.k;
-  gemm.c = call.c[i];
+  gemm.destination = GemmLocal{call.c[i]};
   return gemm;
 }
 
@@ -55,7 +55,8 @@ Gemm rows_of(const Gemm& all, Range rows) {
   Gemm some = all;
   some.m = rows.size();
   some.a = static_cast<const std::byte*>(all.a) + rows.begin * all.k * size_of(all.type);
-  some.c = static_cast<std::byte*>(all.c) + rows.begin * columns_after(all.activation, all.n) * size_of(all.out_type);
+  const Size row_bytes = columns_after(all.activation, all.n) * size_of(all.out_type);
+  some.destination = GemmLocal{static_cast<std::byte*>(all.destination.c()) + rows.begin * row_bytes};
   if (all.scales.a != nullptr && all.scales.a_per_row) some.scales.a = all.scales.a + rows.begin;
   some.order = TileOrder::kRowMajor;
   return some;

@@ -9,11 +9,11 @@ namespace tandem::ops {
 Gemm gathered_gemm(const Settings& settings, const Team& team, const OperatorCall& call, std::size_t i);
 
 /// gemm_reduce_scatter and gemm_all_reduce: this PE's contribution to the sums of all rows. PE 0 passes the bias and
-/// the others zeros, so that all use the same kernel. The caller sets `c`, and the activation if its GEMM completes the
-/// sums.
+/// the others zeros, so that all use the same kernel. The caller sets the destination, and the activation if its GEMM
+/// completes the sums.
 Gemm partial_gemm(const Settings& settings, const Team& team, const OperatorCall& call);
 
-/// Returns a descriptor of some of its rows, in `a` and in `c`, which ignores shards.
+/// Returns a descriptor of some of its rows, in `a` and in a local C, which ignores shards and notifies nobody.
 Gemm rows_of(const Gemm& all, Range rows);
 
 }  // namespace tandem::ops

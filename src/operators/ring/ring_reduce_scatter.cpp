@@ -42,18 +42,18 @@ void RingReduceScatter::begin(Stream& main, Size m) {
   begun_ = main.record();
 }
 
-Gemm RingReduceScatter::gemm(const OperatorCall& call, void* own_rows) const {
+Gemm RingReduceScatter::gemm(const OperatorCall& call, GemmRing own) const {
   Gemm gemm = partial_gemm(settings_, team_, call);
   gemm.sms = sms_;
-  gemm.c = own_rows;
   gemm.order = TileOrder::kPeersFirst;
   gemm.activation = settings_.options.activation;
   const Signals arrived = of_call(arrived_);
-  gemm.ring = {staging_.local(), arrived.local(), staging_.on(previous_), arrived.on(previous_), epoch_of_tiles()};
-  if (copies_) {
-    gemm.ring.forwarded = partials_;
-    gemm.ring.forwarded_tiles = of_call(computed_).local();
-  }
+  own.received = staging_.local();
+  own.arrived = arrived.local();
+  own.forwarded = copies_ ? partials_ : staging_.on(previous_);
+  own.forwarded_tiles = copies_ ? of_call(computed_).local() : arrived.on(previous_);
+  own.epoch = epoch_of_tiles();
+  gemm.destination = own;
   return gemm;
 }
 

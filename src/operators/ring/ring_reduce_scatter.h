@@ -17,8 +17,8 @@ class RingReduceScatter {
 
   /// Counts the call, of `m` rows. Without copies it waits until the previous PE's staging may be written.
   void begin(Stream& main, Size m);
-  /// Returns the next GEMM. `own_rows` is the destination of the complete sums of the own rows.
-  Gemm gemm(const OperatorCall& call, void* own_rows) const;
+  /// Returns the next GEMM. `own` has the destination of the complete sums of the own rows, and their notification.
+  Gemm gemm(const OperatorCall& call, GemmRing own) const;
   /// Sends the sums of other PEs' rows, chunk by chunk. Called once the GEMM is enqueued.
   void follow(const Gemm& gemm);
   /// Lets `main` continue when all is sent. The next call's first step signals that this PE's staging may be written

@@ -28,7 +28,7 @@ void BetweenNodes::run(Stream& main, const Gemm& gemm, void* c) {
     if (rows.empty()) continue;
     const Range bytes{rows.begin * row_bytes_, rows.end * row_bytes_};
     Gemm chunk = rows_of(gemm, rows);
-    chunk.c = partials_.local() + bytes.begin;
+    chunk.destination = GemmLocal{partials_.local() + bytes.begin};
     chunk.sms = gemm_sms_;
     if (form_ != Form::kCommunicationOnly) main.gemm(chunk, team_);
     reductions_.wait_for(main);

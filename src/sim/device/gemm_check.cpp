@@ -28,10 +28,13 @@ class Addresses {
     else
       check_factors();
     check_epilogue();
-    check_result();
-    check_hooks();
-    if (gemm_.ring.received != nullptr) check_ring();
-    if (gemm_.sum.calls != nullptr) check_sum();
+    check_gate();
+    const GemmDestination& to = gemm_.destination;
+    if (to.local() != nullptr) check_local(*to.local());
+    if (to.scatter() != nullptr) check_scatter(*to.scatter());
+    if (to.broadcast() != nullptr) check_broadcast(*to.broadcast());
+    if (to.ring() != nullptr) check_ring(*to.ring());
+    if (to.sum() != nullptr) check_sum(*to.sum());
   }
 
  private:
@@ -99,45 +102,47 @@ class Addresses {
   Size rows_of_blocks() const { return detail::bytes_of(gemm_.rows.shards, max(gemm_.rows.shard_rows(), 1)); }
   int first_of_node() const { return gemm_.me - gemm_.me % gemm_.node_size; }
 
-  void check_result() const {
-    if (gemm_.c_at_all) {
-      for (int i = 0; i < gemm_.node_size; ++i)
-        matrix("c_at_all", gemm_.c_at_all.on(first_of_node() + i), detail::bytes_of(gemm_.m, gemm_.node_size), gemm_.n,
-               gemm_.out_type);
-    } else if (gemm_.ring.received != nullptr) {
-      matrix("c", gemm_.c, gemm_.rows.shard(gemm_.me).size(), gemm_.n, gemm_.out_type);
-    } else if (gemm_.c_at_collector) {
-      for (int owner = 0; owner < std::min(gemm_.node_size, gemm_.rows.shards); ++owner)
-        matrix("c_at_collector", gemm_.c_at_collector.on(gemm_.collector(owner)), rows_of_blocks(), gemm_.n,
-               gemm_.out_type);
-    } else {
-      matrix("c", gemm_.c, gemm_.m, columns_after(gemm_.activation, gemm_.n), gemm_.out_type);
+  void check_gate() const {
+    if (gemm_.gate.words == nullptr) return;
+    words("gate.words", gemm_.gate.words, gemm_.groups.count > 0 ? gemm_.groups.words : gemm_.rows.slots());
+    words("gate.epoch", gemm_.gate.epoch, 1);
+  }
+
+  void check_local(const GemmLocal& local) const {
+    matrix("c", local.c, gemm_.m, columns_after(gemm_.activation, gemm_.n), gemm_.out_type);
+    if (!local.notify.local) return check_collectors(local.notify.words);
+    check_own_words(local.notify.words, gemm_.groups.count > 0 ? gemm_.groups.column_chunks : gemm_.rows.slots());
+  }
+
+  void check_scatter(const GemmScatter& scatter) const {
+    for (int owner = 0; owner < std::min(gemm_.node_size, gemm_.rows.shards); ++owner)
+      matrix("scatter.blocks", scatter.blocks.on(gemm_.collector(owner)), rows_of_blocks(), gemm_.n, gemm_.out_type);
+    check_collectors(scatter.notify);
+  }
+
+  void check_broadcast(const GemmBroadcast& all) const {
+    for (int i = 0; i < gemm_.node_size; ++i) {
+      const int pe = first_of_node() + i;
+      matrix("broadcast.blocks", all.blocks.on(pe), detail::bytes_of(gemm_.m, gemm_.node_size), gemm_.n,
+             gemm_.out_type);
+      if (all.notify) words("notify", all.notify.on(pe), gemm_.me % gemm_.node_size + 1);
     }
   }
 
-  void check_hooks() const {
-    if (gemm_.gate.words != nullptr) {
-      words("gate.words", gemm_.gate.words, gemm_.groups.count > 0 ? gemm_.groups.words : gemm_.rows.slots());
-      words("gate.epoch", gemm_.gate.epoch, 1);
-    }
-    if (!gemm_.notify.words) return;
-    const char* const field = "notify.words";
-    if (gemm_.c_at_all)
-      for (int i = 0; i < gemm_.node_size; ++i)
-        words(field, gemm_.notify.words.on(first_of_node() + i), gemm_.me % gemm_.node_size + 1);
-    else if (gemm_.notify.local)
-      words(field, gemm_.notify.words.on(gemm_.me),
-            gemm_.groups.count > 0 ? gemm_.groups.column_chunks : gemm_.rows.slots());
-    else
-      for (int owner = 0; owner < std::min(gemm_.node_size, gemm_.rows.shards); ++owner)
-        words(field, gemm_.notify.words.on(gemm_.collector(owner)), gemm_.rows.slots());
+  void check_own_words(const Signals& notify, Size count) const {
+    if (notify) words("notify", notify.on(gemm_.me), count);
+  }
+  void check_collectors(const Signals& notify) const {
+    for (int owner = 0; notify && owner < std::min(gemm_.node_size, gemm_.rows.shards); ++owner)
+      words("notify", notify.on(gemm_.collector(owner)), gemm_.rows.slots());
   }
 
-  void check_ring() const {
-    const GemmRing& ring = gemm_.ring;
+  void check_ring(const GemmRing& ring) const {
     const auto block = [&](const char* field, const void* address, Size rows) {
       matrix(field, address, rows, gemm_.n, gemm_.out_type);
     };
+    block("c", ring.c, gemm_.rows.shard(gemm_.me).size());
+    check_own_words(ring.notify, gemm_.rows.slots());
     if (ring.own_copy != nullptr) block("ring.own_copy", ring.own_copy, gemm_.rows.shard(gemm_.me).size());
     if (gemm_.rows.shards == 1) return;
     block("ring.received", ring.received, rows_of_blocks());
@@ -147,21 +152,21 @@ class Addresses {
     words("ring.epoch", ring.epoch, 1);
   }
 
-  void check_sum() const {
+  void check_sum(const GemmSum& sum) const {
+    matrix("c", sum.c, gemm_.m, gemm_.n, gemm_.out_type);
     if (!skinny_suits(gemm_, sim_.machine.gpu.sm_count))
       throw Unsupported(
-          fmt::format("gemm: sum is set for {}x{}x{}, no kernel adds that up", gemm_.m, gemm_.n, gemm_.k));
+          fmt::format("gemm: a sum over PEs of {}x{}x{} given, no kernel adds that up", gemm_.m, gemm_.n, gemm_.k));
     const SkinnyExchange places(static_cast<int>(gemm_.n), team_.size);
     for (int pe = 0; pe < team_.size; ++pe) {
-      held("sum.exchange", gemm_.sum.exchange.on(pe), places.bytes(gemm_.m));
-      words("sum.arrived", gemm_.sum.arrived.on(pe), places.words(gemm_.m));
+      held("sum.exchange", sum.exchange.on(pe), places.bytes(gemm_.m));
+      words("sum.arrived", sum.arrived.on(pe), places.words(gemm_.m));
     }
-    words("sum.calls", gemm_.sum.calls, places.tiles(gemm_.m));
-    if (gemm_.norm.weight != nullptr) check_norm();
+    words("sum.calls", sum.calls, places.tiles(gemm_.m));
+    if (sum.norm.weight != nullptr) check_norm(sum.norm);
   }
 
-  void check_norm() const {
-    const GemmNorm& norm = gemm_.norm;
+  void check_norm(const GemmNorm& norm) const {
     const SkinnySquares squares(static_cast<int>(gemm_.n));
     matrix("norm.weight", norm.weight, 1, gemm_.n, gemm_.out_type);
     if (norm.bias != nullptr) matrix("norm.bias", norm.bias, 1, gemm_.n, gemm_.out_type);

@@ -122,19 +122,20 @@ class Worker {
     role_.report(operation, Site::here());
     report_reads(tile);
     report_epilogue(tile);
-    if (work_.adds_to_ring(tile)) forward_sums(tile);
+    if (const GemmRing* const ring = gemm_.destination.ring(); ring != nullptr && work_.adds_to_ring(tile))
+      await_sums(*ring, tile);
     Buffer result = multiply(tile);
-    if (gemm_.sum.calls != nullptr) {
-      TileSum sum(role_, gemm_);
+    if (const GemmSum* const to = gemm_.destination.sum()) {
+      TileSum sum(role_, gemm_, *to);
       result = sum.of(tile, std::move(result));
-      if (gemm_.norm.weight != nullptr) result = TileNorm(role_, gemm_, sum.call()).of(tile, std::move(result));
+      if (to->norm.weight != nullptr) result = TileNorm(role_, gemm_, to->norm, sum.call()).of(tile, std::move(result));
     }
     store(tile, result);
   }
 
-  /// Waits for what the chain brings for the tile's rows.
-  void forward_sums(const GemmTile& tile) {
-    await(gemm_.ring.arrived + work_.ring_slot(tile), gemm_.ring.epoch, work_.ring_arrivals(tile));
+  /// Waits for the sums that the ring brings for the tile's rows.
+  void await_sums(const GemmRing& ring, const GemmTile& tile) {
+    await(ring.arrived + work_.ring_slot(tile), ring.epoch, work_.ring_arrivals(tile));
     if (role_.sim.seams.monitor == nullptr) return;
     for (Size r = 0; r < tile.rows.size(); ++r)
       role_.report_access(AccessKind::kTensorLoad, work_.ring_row(tile, r), work_.row_bytes(tile), Site::here());
@@ -247,7 +248,7 @@ class Worker {
 
 /// Returns the GEMM with the tiles of its kernel: for few rows whose sums are added up, all rows by 64 columns.
 Gemm as_computed(Gemm gemm) {
-  if (gemm.sum.calls == nullptr) return gemm;
+  if (gemm.destination.sum() == nullptr) return gemm;
   gemm.tile_m = static_cast<int>(gemm.m);
   gemm.tile_n = kSkinnyColumns;
   return gemm;

@@ -24,13 +24,13 @@ void TileNorm::access(AccessKind kind, const void* matrix, const GemmTile& tile)
 }
 
 void TileNorm::add_residual(const GemmTile& tile, Buffer& sums) {
-  if (gemm_.norm.residual == nullptr) return;
-  access(AccessKind::kLoad, gemm_.norm.residual, tile);
+  if (norm_.residual == nullptr) return;
+  access(AccessKind::kLoad, norm_.residual, tile);
   role_.move(role_.pe, role_.pe, gemm_.m * row_bytes(tile), Driver::kLoads);
   if (!sums) return;
   dispatch(gemm_.out_type, [&]<class T>() {
     T* const values = reinterpret_cast<T*>(sums.data());
-    const T* const residual = static_cast<const T*>(gemm_.norm.residual);
+    const T* const residual = static_cast<const T*>(norm_.residual);
     const Size width = tile.cols.size();
     for (Size i = 0; i < gemm_.m * width; ++i)
       values[i] = convert<T>(convert<float>(values[i]) +
@@ -39,18 +39,18 @@ void TileNorm::add_residual(const GemmTile& tile, Buffer& sums) {
 }
 
 void TileNorm::store_sums(const GemmTile& tile, const Buffer& sums) {
-  if (gemm_.norm.sum == nullptr) return;
-  access(AccessKind::kStore, gemm_.norm.sum, tile);
+  if (norm_.sum == nullptr) return;
+  access(AccessKind::kStore, norm_.sum, tile);
   if (!sums) return;
   for (Size row = 0; row < gemm_.m; ++row)
-    std::memcpy(static_cast<std::byte*>(gemm_.norm.sum) + (row * gemm_.n + tile.cols.begin) * size_of(gemm_.out_type),
+    std::memcpy(static_cast<std::byte*>(norm_.sum) + (row * gemm_.n + tile.cols.begin) * size_of(gemm_.out_type),
                 sums.data() + row * row_bytes(tile), static_cast<std::size_t>(row_bytes(tile)));
 }
 
 void TileNorm::give_squares(const GemmTile& tile, const Buffer& sums) {
   const int column = column_of(tile);
   for (int row = 0; row < gemm_.m; ++row) {
-    float* const place = gemm_.norm.squares + squares_.place(call_, row, column);
+    float* const place = norm_.squares + squares_.place(call_, row, column);
     role_.report_access(AccessKind::kStore, place, sizeof(float), Site::here());
     if (!sums) continue;
     *place = 0;
@@ -59,18 +59,18 @@ void TileNorm::give_squares(const GemmTile& tile, const Buffer& sums) {
       for (Size i = 0; i < tile.cols.size(); ++i) *place += convert<float>(values[i]) * convert<float>(values[i]);
     });
   }
-  send_gemm_signal(role_, {gemm_.norm.arrived + column, call_, SignalOp::kSet},
+  send_gemm_signal(role_, {norm_.arrived + column, call_, SignalOp::kSet},
                    role_.engine().now() + role_.sim.costs.local_flag, Site::here());
 }
 
 std::vector<float> TileNorm::take_squares(bool has_data) {
   for (int column = 0; column < squares_.columns; ++column)
-    await_gemm_signal(role_, gemm_.norm.arrived + column, call_, Site::here());
+    await_gemm_signal(role_, norm_.arrived + column, call_, Site::here());
   const Size bytes = squares_.columns * Size{sizeof(float)};
   role_.move(role_.pe, role_.pe, gemm_.m * bytes, Driver::kLoads);
   std::vector<float> means;
   for (int row = 0; row < gemm_.m; ++row) {
-    const float* const from = gemm_.norm.squares + squares_.place(call_, row, 0);
+    const float* const from = norm_.squares + squares_.place(call_, row, 0);
     role_.report_access(AccessKind::kLoad, from, bytes, Site::here());
     if (!has_data) continue;
     float total = 0;
@@ -87,16 +87,15 @@ void TileNorm::scale(const GemmTile& tile, const std::vector<float>& squares, Bu
                           static_cast<const std::byte*>(values) + tile.cols.begin * size_of(gemm_.out_type),
                           row_bytes(tile), Site::here());
   };
-  vector(gemm_.norm.weight);
-  vector(gemm_.norm.bias);
+  vector(norm_.weight);
+  vector(norm_.bias);
   if (!sums) return;
   dispatch(gemm_.out_type, [&]<class T>() {
-    const T* const weight = static_cast<const T*>(gemm_.norm.weight) + tile.cols.begin;
-    const T* const bias =
-        gemm_.norm.bias == nullptr ? nullptr : static_cast<const T*>(gemm_.norm.bias) + tile.cols.begin;
+    const T* const weight = static_cast<const T*>(norm_.weight) + tile.cols.begin;
+    const T* const bias = norm_.bias == nullptr ? nullptr : static_cast<const T*>(norm_.bias) + tile.cols.begin;
     T* next = reinterpret_cast<T*>(sums.data());
     for (const float mean : squares) {
-      const float factor = 1.0F / sqrtf(mean + gemm_.norm.epsilon);
+      const float factor = 1.0F / sqrtf(mean + norm_.epsilon);
       for (Size i = 0; i < tile.cols.size(); ++i, ++next) {
         const float y = convert<float>(*next) * factor * convert<float>(weight[i]);
         *next = convert<T>(bias == nullptr ? y : y + convert<float>(bias[i]));

@@ -13,8 +13,8 @@ namespace tandem::sim {
 class TileNorm {
  public:
   /// `call` is the number of the call, counted from 1.
-  TileNorm(Role& role, const Gemm& gemm, Epoch call)
-      : role_(role), gemm_(gemm), squares_(static_cast<int>(gemm.n)), call_(call) {}
+  TileNorm(Role& role, const Gemm& gemm, const GemmNorm& norm, Epoch call)
+      : role_(role), gemm_(gemm), norm_(norm), squares_(static_cast<int>(gemm.n)), call_(call) {}
 
   /// Returns the normed tile of the complete `sums`, and stores the sums with the residual; empty in phantom mode.
   Buffer of(const GemmTile& tile, Buffer sums);
@@ -33,6 +33,7 @@ class TileNorm {
 
   Role& role_;
   const Gemm& gemm_;
+  const GemmNorm& norm_;
   const SkinnySquares squares_;
   const Epoch call_;
 };

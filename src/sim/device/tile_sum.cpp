@@ -28,7 +28,7 @@ Buffer TileSum::of(const GemmTile& tile, Buffer product) {
 
 void TileSum::begin_calls(const GemmTile& tile) {
   for (int block = 0; block < blocks(); ++block) {
-    const Epoch* const calls = gemm_.sum.calls + tile_of(tile, block);
+    const Epoch* const calls = sum_.calls + tile_of(tile, block);
     role_.report_access(AccessKind::kLoad, calls, sizeof(Epoch), Site::here());
     calls_[block] = *calls;
   }
@@ -36,7 +36,7 @@ void TileSum::begin_calls(const GemmTile& tile) {
 
 void TileSum::end_calls(const GemmTile& tile) {
   for (int block = 0; block < blocks(); ++block) {
-    Epoch* const calls = gemm_.sum.calls + tile_of(tile, block);
+    Epoch* const calls = sum_.calls + tile_of(tile, block);
     role_.report_access(AccessKind::kStore, calls, sizeof(Epoch), Site::here());
     ++*calls;
   }
@@ -51,7 +51,7 @@ void TileSum::send(const GemmTile& tile, const Buffer& part, int to) {
     const Range rows = rows_of(block);
     const Size bytes = rows.size() * row_bytes(tile);
     const Epoch call = calls_[block];
-    std::byte* const target = gemm_.sum.exchange.on(to) + places_.place(call, team_.me, tile_of(tile, block));
+    std::byte* const target = sum_.exchange.on(to) + places_.place(call, team_.me, tile_of(tile, block));
     const Time begin = role_.engine().now();
     role_.report_access(AccessKind::kStore, target, bytes, Site::here());
     const Time arrival =
@@ -63,7 +63,7 @@ void TileSum::send(const GemmTile& tile, const Buffer& part, int to) {
       role_.sim.deliver(arrival, data_delivery(target, std::move(payload), role_.cause()));
     }
     role_.report({.kind = OperationKind::kStore, .target = target, .bytes = bytes, .begin = begin}, Site::here());
-    Signal* const word = gemm_.sum.arrived.on(to) + places_.word(call, team_.me, tile_of(tile, block));
+    Signal* const word = sum_.arrived.on(to) + places_.word(call, team_.me, tile_of(tile, block));
     send_gemm_signal(role_, {word, call + 1, SignalOp::kSet}, arrival, Site::here());
   }
 }
@@ -75,8 +75,8 @@ Buffer TileSum::receive(const GemmTile& tile, int from) {
     const Size bytes = rows.size() * row_bytes(tile);
     const Epoch call = calls_[block];
     const int number = tile_of(tile, block);
-    await_gemm_signal(role_, gemm_.sum.arrived.local() + places_.word(call, from, number), call + 1, Site::here());
-    const std::byte* const source = gemm_.sum.exchange.local() + places_.place(call, from, number);
+    await_gemm_signal(role_, sum_.arrived.local() + places_.word(call, from, number), call + 1, Site::here());
+    const std::byte* const source = sum_.exchange.local() + places_.place(call, from, number);
     const Time begin = role_.engine().now();
     role_.report_access(AccessKind::kLoad, source, bytes, Site::here());
     role_.move(role_.pe, role_.pe, bytes, Driver::kLoads);

@@ -10,9 +10,10 @@ namespace tandem::sim {
 
 class TileSum {
  public:
-  TileSum(Role& role, const Gemm& gemm)
+  TileSum(Role& role, const Gemm& gemm, const GemmSum& sum)
       : role_(role),
         gemm_(gemm),
+        sum_(sum),
         team_(role.team),
         places_(static_cast<int>(gemm.n), team_.size),
         has_owners_(skinny_has_owners(gemm.m, team_.size)) {}
@@ -40,6 +41,7 @@ class TileSum {
 
   Role& role_;
   const Gemm& gemm_;
+  const GemmSum& sum_;
   const Team team_;
   const SkinnyExchange places_;
   const bool has_owners_;

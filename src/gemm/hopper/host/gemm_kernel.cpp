@@ -58,7 +58,7 @@ bool is_for_tma(const Gemm& gemm) {
   const auto is_aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % kBytes == 0; };
   return gemm.k % (kBytes / size_of(gemm.type)) == 0 &&
          columns_after(gemm.activation, gemm.n) % (kBytes / size_of(gemm.out_type)) == 0 && is_aligned(gemm.a) &&
-         is_aligned(gemm.b) && is_aligned(gemm.c);
+         is_aligned(gemm.b) && is_aligned(gemm.destination.c());
 }
 
 bool is_for(const GemmKernel& kernel, const Gemm& gemm) {
@@ -90,11 +90,11 @@ const SkinnyKernel* find_skinny_kernel(const Gemm& gemm, int sms) {
   // for less depth, cuBLASLt is as fast or faster (bench/results/gemm_h200.json), but it adds nothing over PEs.
   constexpr Size kFewestRows = 17, kLeastDepth = 8192;
   if (!is_for_tma(gemm) || !skinny_suits(gemm, sms)) return nullptr;
-  if (gemm.sum.calls == nullptr && (gemm.m < kFewestRows || gemm.m > kSkinnyBlock || gemm.k < kLeastDepth))
-    return nullptr;
+  const GemmSum* const sum = gemm.destination.sum();
+  if (sum == nullptr && (gemm.m < kFewestRows || gemm.m > kSkinnyBlock || gemm.k < kLeastDepth)) return nullptr;
   for (const SkinnyKernel* kernel : skinny_kernels())
     if (kernel->type == gemm.type && kernel->type == gemm.out_type && gemm.m <= kernel->rows &&
-        kernel->normed == (gemm.norm.weight != nullptr))
+        kernel->normed == (sum != nullptr && sum->norm.weight != nullptr))
       return kernel;
   return nullptr;
 }
