@@ -6,6 +6,7 @@
 #include "cuda/device/gather_rows.h"
 #include "cuda/driver/error.h"
 #include "gemm/contract/groups.h"
+#include "gemm/contract/scales.h"
 #include "gemm/hopper/host/gemm_kernel.h"
 
 namespace tandem::bench {
@@ -22,8 +23,11 @@ struct Call {
   const std::int32_t* a_rows;
   void* gathered;
   Signal* tiles_of_chunk;
+  const float* scales_of_a;
+  const float* scales_of_b;
+  float* scales_of_c;
   Size m, n, k, rows_of_a;
-  int groups, most_panels, column_chunks, activation;
+  int groups, most_panels, column_chunks, activation, type, out_type, blocks;
 };
 
 Gemm gemm_of(const Call& call) {
@@ -33,7 +37,14 @@ Gemm gemm_of(const Call& call) {
   gemm.k = call.k;
   gemm.a = call.a;
   gemm.b = call.b;
+  gemm.type = static_cast<DType>(call.type);
+  gemm.out_type = static_cast<DType>(call.out_type);
   gemm.activation = static_cast<Activation>(call.activation);
+  gemm.scales.a = call.scales_of_a;
+  gemm.scales.b = call.scales_of_b;
+  gemm.scales.out = call.scales_of_c;
+  gemm.scales.blocks = call.blocks != 0;
+  gemm.scales.a_per_row = gemm.scales.b_per_column = call.scales_of_a != nullptr && call.blocks == 0;
   gemm.groups.count = call.groups;
   gemm.groups.panels = call.panels;
   gemm.groups.panel_count = call.panel_count;
@@ -57,6 +68,7 @@ extern "C" __attribute__((visibility("default"))) int tandem_bench_grouped_gemm(
   try {
     const Gemm gemm = bench::gemm_of(*call);
     check_groups(gemm);
+    check_scales(gemm);
     const cuda::GemmKernel& kernel = cuda::find_gemm_kernel(gemm);
     int sms = 0;
     int device = 0;

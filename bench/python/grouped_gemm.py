@@ -5,7 +5,9 @@
 
 Experts are those of one of two GPUs, with the rows of all tokens of one GPU's size: tokens * top rows on average for
 experts / 2 experts. `rows` gathers rows of A by an index first; the others have sorted rows. A ratio is the median over rounds
-of the time over grouped_mm's in the same round. --check compares integers, so every element must be exact.
+of the time over PyTorch's in the same round: grouped_mm, or for fp8 _scaled_grouped_mm, whose scales are those of rows and
+columns. GB/s count the weights of experts with rows. --check compares integers, so every element but those of an
+approximated exponential must be exact.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import ctypes
 import json
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -30,12 +32,28 @@ MODELS = {
 }
 
 
+DTYPES = {torch.float16: 1, torch.bfloat16: 2, torch.float8_e4m3fn: 3}  # numbers of tandem::DType
+NONE, SWIGLU, GEGLU = 0, 4, 5  # of tandem::Activation
+BLOCK = 128
+
+
 class Call(ctypes.Structure):
     _fields_ = [
-        *[(name, ctypes.c_void_p) for name in ("a", "b", "c", "panels", "panel_count", "a_rows", "gathered", "tiles_of_chunk")],
+        *[(name, ctypes.c_void_p) for name in ("a", "b", "c", "panels", "panel_count", "a_rows", "gathered", "tiles_of_chunk",
+                                               "scales_of_a", "scales_of_b", "scales_of_c")],
         *[(name, ctypes.c_int64) for name in ("m", "n", "k", "rows_of_a")],
-        *[(name, ctypes.c_int) for name in ("groups", "most_panels", "column_chunks", "activation")],
-    ]
+        *[(name, ctypes.c_int) for name in ("groups", "most_panels", "column_chunks", "activation", "type", "out_type", "blocks")],
+    ]  # fmt: skip
+
+
+@dataclass
+class Scales:
+    """Of rows and columns, or of blocks; `out` gets those of C's blocks."""
+
+    a: torch.Tensor
+    b: torch.Tensor
+    blocks: bool
+    out: torch.Tensor | None = None
 
 
 @dataclass
@@ -70,14 +88,18 @@ class Library:
         self.gathered: torch.Tensor | None = None
 
     def call(self, table: Table, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, index: torch.Tensor | None = None,
-             chunks: int = 1, tiles: torch.Tensor | None = None) -> None:  # fmt: skip
-        if index is not None and (self.gathered is None or self.gathered.numel() < c.shape[0] * a.shape[1]):
-            self.gathered = torch.empty(c.shape[0] * a.shape[1], device="cuda", dtype=a.dtype)
+             chunks: int = 1, tiles: torch.Tensor | None = None, scales: Scales | None = None,
+             activation: int = NONE) -> None:  # fmt: skip
+        bytes_needed = c.shape[0] * (a.shape[1] * a.element_size() + 4 * (a.shape[1] // BLOCK + 1) + 16)
+        if index is not None and (self.gathered is None or self.gathered.numel() < bytes_needed):
+            self.gathered = torch.empty(bytes_needed, device="cuda", dtype=torch.uint8)
+        address = lambda tensor: tensor.data_ptr() if tensor is not None else None  # noqa: E731
         call = Call(
-            a.data_ptr(), b.data_ptr(), c.data_ptr(), table.panels.data_ptr(), table.count.data_ptr(),
-            index.data_ptr() if index is not None else None,
-            self.gathered.data_ptr() if index is not None else None, tiles.data_ptr() if tiles is not None else None,
-            c.shape[0], b.shape[1], b.shape[2], a.shape[0], b.shape[0], table.panels.numel() // 4, chunks, 0,
+            a.data_ptr(), b.data_ptr(), c.data_ptr(), table.panels.data_ptr(), table.count.data_ptr(), address(index),
+            address(self.gathered) if index is not None else None, address(tiles),
+            *((address(scales.a), address(scales.b), address(scales.out)) if scales is not None else (None, None, None)),
+            c.shape[0], b.shape[1], b.shape[2], a.shape[0], b.shape[0], table.panels.numel() // 4, chunks, activation,
+            DTYPES[a.dtype], DTYPES[c.dtype], int(scales is not None and scales.blocks),
         )  # fmt: skip
         if self.function(ctypes.byref(call), 1, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)) != 0:
             raise RuntimeError("the grouped GEMM was refused")
@@ -88,58 +110,160 @@ def grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Te
     return function(a, b.transpose(1, 2), offs=ends)
 
 
-def integers(*shape: int) -> torch.Tensor:
-    return torch.randint(-3, 4, shape, device="cuda").to(torch.bfloat16)
+def scaled_grouped_mm(a: torch.Tensor, b: torch.Tensor, scales: Scales, ends: torch.Tensor) -> torch.Tensor:
+    return torch._scaled_grouped_mm(a, b.transpose(1, 2), scales.a, scales.b, offs=ends, out_dtype=torch.bfloat16)
 
 
-def check_case(library: Library, counts: list[int], n: int, k: int, together: int, chunks: int, indexed: bool) -> str:
-    table = table_of(counts, together)
-    b = integers(len(counts), n, k)
-    a = integers(777 if indexed else table.rows, k)
-    index = torch.randint(-1, a.shape[0], (table.rows,), device="cuda", dtype=torch.int32) if indexed else None
-    c = torch.full((table.rows + 64, n), float("nan"), device="cuda", dtype=torch.bfloat16)
-    tiles = torch.zeros(chunks, device="cuda", dtype=torch.int64)
-    library.call(table, a, b, c[: table.rows], index, chunks, tiles)
+def blocks_of_columns(n: int, gated: bool) -> int:
+    return 2 * -(-n // (2 * BLOCK)) if gated else -(-n // BLOCK)
+
+
+def powers(*shape: int) -> torch.Tensor:
+    return torch.randint(-2, 3, shape, device="cuda").float().exp2()
+
+
+def made_scales(form: str, rows: int, groups: int, n: int, k: int, gated: bool) -> Scales | None:
+    """Powers of two, with which sums of integers stay exact."""
+    if form == "none":
+        return None
+    if form == "rows":
+        return Scales(powers(rows), powers(groups, n), False)
+    steps = -(-k // BLOCK)
+    return Scales(powers(rows, steps), powers(groups, blocks_of_columns(n, gated), steps), True)
+
+
+def in_f32(a: torch.Tensor, b: torch.Tensor, scales: Scales | None, rows: torch.Tensor, group: int,
+           gated: bool) -> torch.Tensor:  # fmt: skip
+    """The product of a group, with the scales of these rows of A."""
+    if scales is None:
+        return a.float() @ b.float().T
+    if not scales.blocks:
+        return (a.float() @ b.float().T) * scales.a[rows][:, None] * scales.b[group][None, :]
+    column = torch.arange(b.shape[0], device="cuda")
+    block = column // (2 * BLOCK) * 2 + column // 8 % 2 if gated else column // BLOCK
+    of_a = scales.a[rows].repeat_interleave(BLOCK, 1)[:, : a.shape[1]]
+    of_b = scales.b[group][block].repeat_interleave(BLOCK, 1)[:, : a.shape[1]]
+    return (a.float() * of_a) @ (b.float() * of_b).T
+
+
+def activated(sums: torch.Tensor, activation: int) -> torch.Tensor:
+    if activation == NONE:
+        return sums
+    gates, ups = sums.view(sums.shape[0], sums.shape[1] // 16, 2, 8).unbind(2)
+    function = torch.nn.functional.silu if activation == SWIGLU else torch.nn.functional.gelu
+    return (function(gates) * ups).reshape(sums.shape[0], sums.shape[1] // 2)
+
+
+def integers(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    return torch.randint(-3, 4, shape, device="cuda").float().to(dtype)
+
+
+@dataclass
+class Case:
+    counts: list[int]
+    n: int
+    k: int
+    together: int
+    chunks: int
+    indexed: bool
+    type: torch.dtype = torch.bfloat16
+    scales: str = "none"
+    activation: int = NONE
+    out: torch.dtype = torch.bfloat16
+
+    @property
+    def columns(self) -> int:
+        return self.n // 2 if self.activation != NONE else self.n
+
+
+def wrong_elements(got: torch.Tensor, want: torch.Tensor, case: Case, scales: torch.Tensor | None) -> torch.Tensor:
+    """Exact; but an approximated exponential may change the last bit, and so an fp8 value by one step."""
+    if scales is None:
+        exact = want.to(case.out).float()
+        slack = 0.0 if case.activation == NONE else 2.0**-7 * exact.abs() + 4e-6
+        return ((got.float() - exact).abs() > slack) | got.isnan()
+    blocks = torch.nn.functional.pad(want, (0, -want.shape[1] % BLOCK)).view(want.shape[0], -1, BLOCK)
+    greatest = blocks.abs().amax(2)
+    of_blocks = torch.where(greatest < 1e-30, 1.0, greatest / 448)
+    bad = ((scales - of_blocks).abs() > 1e-5 * of_blocks).repeat_interleave(BLOCK, 1)[:, : want.shape[1]]
+    of_values = scales.repeat_interleave(BLOCK, 1)[:, : want.shape[1]]
+    far = (got.float() * of_values - want).abs() > 0.064 * want.abs() + of_values * 2.0**-9
+    return bad | far | got.float().isnan()
+
+
+def check_case(library: Library, case: Case) -> str:
+    table = table_of(case.counts, case.together)
+    gated = case.activation != NONE
+    b = integers(case.type, len(case.counts), case.n, case.k)
+    a = integers(case.type, 777 if case.indexed else table.rows, case.k)
+    index = torch.randint(-1, a.shape[0], (table.rows,), device="cuda", dtype=torch.int32) if case.indexed else None
+    scales = made_scales(case.scales, a.shape[0], len(case.counts), case.n, case.k, gated)
+    if case.out == torch.float8_e4m3fn:
+        scales.out = torch.full((table.rows + 1, -(-case.columns // BLOCK)), 7.0, device="cuda")
+    c = torch.full((table.rows + 64, case.columns), float("nan"), device="cuda").to(case.out)
+    tiles = torch.zeros(case.chunks, device="cuda", dtype=torch.int64)
+    library.call(table, a, b, c[: table.rows], index, case.chunks, tiles, scales, case.activation)
     torch.cuda.synchronize()
-    sorted_a = a
-    if index is not None:
-        sorted_a = torch.where((index >= 0)[:, None], a[index.clamp(min=0).long()], torch.zeros_like(a[:1]))
-    for group, (start, count) in enumerate(zip(table.starts, counts, strict=True)):
-        want = (sorted_a[start : start + count].float() @ b[group].float().T).to(torch.bfloat16)
-        wrong = (c[start : start + count] != want).nonzero()
+    rows = index if index is not None else torch.arange(table.rows, device="cuda")
+    for group, (start, count) in enumerate(zip(table.starts, case.counts, strict=True)):
+        own = rows[start : start + count]
+        of_a = a.view(torch.uint8)[own.clamp(min=0).long()].view(a.dtype) if a.element_size() == 1 else a[own.clamp(min=0).long()]
+        sums = in_f32(of_a, b[group], scales, own.clamp(min=0).long(), group, gated) * (own >= 0)[:, None]
+        want = activated(sums, case.activation)
+        got = c[start : start + count]
+        out = scales.out[start : start + count] if scales is not None and scales.out is not None else None
+        wrong = wrong_elements(got, want, case, out).nonzero()
         if len(wrong):
             row, column = wrong[0].tolist()
             return (
                 f"group {group}: {len(wrong)} of {want.numel()} wrong, first row {row} column {column}: "
-                f"{c[start + row, column]} instead of {want[row, column]}"
+                f"{got[row, column]} instead of {want[row, column]}"
+                + (f", scale {out[row, column // BLOCK]}" if out is not None else "")
             )
-    if not c[table.rows :].isnan().all():
+    if not c[table.rows :].float().isnan().all():
         return "it wrote behind C"
-    columns = -(-n // 256)
-    of_chunk = -(-columns // chunks)
-    expected = [max(0, min(of_chunk, columns - i * of_chunk)) * int(table.count) for i in range(chunks)]
+    if scales is not None and scales.out is not None and not (scales.out[table.rows :] == 7).all():
+        return "it wrote behind the scales of C"
+    columns = -(-case.n // 256)
+    of_chunk = -(-columns // case.chunks)
+    expected = [max(0, min(of_chunk, columns - i * of_chunk)) * int(table.count) for i in range(case.chunks)]
     return "" if tiles.tolist() == expected else f"tiles of chunks: {tiles.tolist()} instead of {expected}"
 
 
-def check(library: Library, forms: list[str]) -> int:
-    torch.backends.cuda.matmul.allow_tf32 = False
-    failed = 0
+def cases(forms: list[str], types: list[str]) -> Iterator[Case]:
     ragged = [0, 1, 127, 128, 129, 0, 700, 5, 0]
+    fp8 = torch.float8_e4m3fn
+    kinds = {
+        "bf16": [{}, {"activation": SWIGLU}, {"activation": GEGLU}],
+        "fp8": [
+            *[{"type": fp8, "scales": scales, "activation": activation}
+              for scales in ("none", "rows", "blocks") for activation in (NONE, SWIGLU)],
+            *[{"type": fp8, "scales": scales, "activation": SWIGLU, "out": fp8} for scales in ("rows", "blocks")],
+        ],
+    }  # fmt: skip
     for counts in (ragged, [0, 0, 0], [1], [0, 3000, 0], [130] * 40):
-        for n, k in ((256, 64), (520, 264), (1536, 2048), (2056, 136)):
+        for n, k in ((256, 64), (528, 272), (1536, 2048), (2080, 144)):
             for together in (1, 4, 100):
                 for chunks in (1, 2):
-                    if chunks > -(-n // 256):
-                        continue
-                    for indexed in (form == "rows" for form in forms):
-                        problem = check_case(library, counts, n, k, together, chunks, indexed)
-                        if problem:
-                            failed += 1
-                            print(f"FAILED {counts} n={n} k={k} together={together} chunks={chunks} "
-                                  f"indexed={indexed}: {problem}", flush=True)  # fmt: skip
-                            if failed > 20:
-                                return 1
-    print("all right" if failed == 0 else f"{failed} wrong", flush=True)
+                    for kind in (kind for name in types for kind in kinds[name]):
+                        if chunks > -(-n // 256) or (kind and together == 4):
+                            continue
+                        for form in forms:
+                            yield Case(counts, n, k, together, chunks, form == "rows", **kind)
+
+
+def check(library: Library, forms: list[str], types: list[str]) -> int:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    passed = failed = 0
+    for case in cases(forms, types):
+        problem = check_case(library, case)
+        passed += not problem
+        failed += bool(problem)
+        if problem:
+            print(f"FAILED {case}: {problem}", flush=True)
+            if failed > 20:
+                return 1
+    print(f"{passed} passed, {failed} failed", flush=True)
     return int(failed > 0)
 
 
@@ -172,41 +296,86 @@ class Timed:
         return self.begin.elapsed_time(self.end) * 1000 / self.calls
 
 
-def bench_row(library: Library, name: str, product: int, tokens: int, zipf: bool, b: torch.Tensor,
-              options: argparse.Namespace) -> dict:  # fmt: skip
-    hidden, intermediate, experts, top = MODELS[name]
-    n, k = (2 * intermediate, hidden) if product == 1 else (hidden, intermediate)
-    counts = counts_of(tokens * top, experts // SHARED_BY, zipf)
-    table = table_of(counts, options.together)
-    ends = torch.tensor(counts, device="cuda").cumsum(0).to(torch.int32)
-    sorted_a = torch.randn(tokens * top, k, device="cuda", dtype=torch.bfloat16)
-    a = torch.zeros(table.rows, k, device="cuda", dtype=torch.bfloat16)
-    index = torch.full((table.rows,), -1, dtype=torch.int32, device="cuda")
-    order = torch.randperm(tokens * top, device="cuda").to(torch.int32)
+@dataclass
+class Problem:
+    """The experts of one product of a model, with rows for each of them."""
+
+    model: str
+    product: int
+    label: str
+    counts: list[int]
+    n: int
+    k: int
+
+
+def rows_of(table: Table, counts: list[int], of_sorted: torch.Tensor, of_table: torch.Tensor) -> None:
     first = 0
     for start, count in zip(table.starts, counts, strict=True):
-        a[start : start + count] = sorted_a[first : first + count]
-        index[start : start + count] = order[first : first + count]
+        of_table[start : start + count] = of_sorted[first : first + count]
         first += count
-    c = torch.empty(table.rows, n, device="cuda", dtype=torch.bfloat16)
+
+
+def bf16_forms(library: Library, problem: Problem, table: Table, b: torch.Tensor, forms: list[str]) -> dict:
+    rows, k = sum(problem.counts), problem.k
+    ends = torch.tensor(problem.counts, device="cuda").cumsum(0).to(torch.int32)
+    sorted_a = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
+    a = torch.zeros(table.rows, k, device="cuda", dtype=torch.bfloat16)
+    index = torch.full((table.rows,), -1, dtype=torch.int32, device="cuda")
+    order = torch.randperm(rows, device="cuda").to(torch.int32)
+    rows_of(table, problem.counts, sorted_a, a)
+    rows_of(table, problem.counts, order, index)
     unsorted_a = torch.empty_like(sorted_a)
     unsorted_a[order.long()] = sorted_a
+    c = torch.empty(table.rows, problem.n, device="cuda", dtype=torch.bfloat16)
     all_forms = {
-        "grouped_mm": lambda: grouped_mm(sorted_a, b, ends),
         "sorted": lambda: library.call(table, a, b, c),
         "rows": lambda: library.call(table, unsorted_a, b, c, index),
     }
-    forms = {form: run for form, run in all_forms.items() if form in ("grouped_mm", *options.forms)}
-    want = grouped_mm(sorted_a, b, ends)
+    made = {"grouped_mm": lambda: grouped_mm(sorted_a, b, ends)}
+    return made | {form: (run, c) for form, run in all_forms.items() if form in forms}
+
+
+def fp8_forms(library: Library, problem: Problem, table: Table, b: torch.Tensor, _: list[str]) -> dict:
+    rows, k, fp8 = sum(problem.counts), problem.k, torch.float8_e4m3fn
+    steps, groups = -(-k // BLOCK), len(problem.counts)
+    ends = torch.tensor(problem.counts, device="cuda").cumsum(0).to(torch.int32)
+    sorted_a = torch.randn(rows, k, device="cuda").to(fp8)
+    a = torch.zeros(table.rows, k, device="cuda").to(fp8)
+    rows_of(table, problem.counts, sorted_a.view(torch.uint8), a.view(torch.uint8))
+    # One number for all rows and columns of blocks and rows, so that all forms have the same results.
+    of_rows = Scales(torch.full((table.rows,), 0.5, device="cuda"), torch.full((groups, problem.n), 2.0, device="cuda"), False)
+    blocks = Scales(
+        torch.full((table.rows, steps), 0.5, device="cuda"),
+        torch.full((groups, blocks_of_columns(problem.n, False), steps), 2.0, device="cuda"),
+        True,
+    )
+    of_sorted = Scales(of_rows.a[:rows].contiguous(), of_rows.b, False)
+    c = torch.empty(table.rows, problem.n, device="cuda", dtype=torch.bfloat16)
+    return {
+        "scaled_grouped_mm": lambda: scaled_grouped_mm(sorted_a, b, of_sorted, ends),
+        "fp8 rows": (lambda: library.call(table, a, b, c, scales=of_rows), c),
+        "fp8 blocks": (lambda: library.call(table, a, b, c, scales=blocks), c),
+    }
+
+
+def bench_row(library: Library, problem: Problem, b: torch.Tensor, options: argparse.Namespace) -> dict:
+    table = table_of(problem.counts, options.together)
+    made = (fp8_forms if b.element_size() == 1 else bf16_forms)(library, problem, table, b, options.forms)
+    base = next(iter(made))
+    forms = {form: run if form == base else run[0] for form, run in made.items()}
+    want = forms[base]().float()
     right = {}
-    for form in options.forms:
+    for form in list(forms)[1:]:
+        c = made[form][1]
         c.fill_(float("nan"))
         forms[form]()
-        got = torch.cat([c[start : start + count] for start, count in zip(table.starts, counts, strict=True)])
-        right[form] = bool(torch.allclose(got.float(), want.float(), rtol=0.02, atol=0.5))
+        got = torch.cat([c[start : start + count] for start, count in zip(table.starts, problem.counts, strict=True)])
+        right[form] = bool(torch.allclose(got.float(), want, rtol=0.02, atol=0.02 * float(want.abs().max())))
     del want, got
-    flop = 2.0 * tokens * top * n * k
-    calls = max(1, min(20, int(8000 / max(flop / 600e6, b.numel() * 2 / 4.2e6))))
+    rows, n, k = sum(problem.counts), problem.n, problem.k
+    touched = sum(count > 0 for count in problem.counts) * n * k * b.element_size()
+    flop = 2.0 * rows * n * k
+    calls = max(1, min(20, int(8000 / max(flop / 600e6, touched / 4.2e6))))
     timed = {form: Timed(run, calls) for form, run in forms.items()}
     us = {form: [] for form in forms}
     for i in range(options.rounds + 2):
@@ -214,33 +383,50 @@ def bench_row(library: Library, name: str, product: int, tokens: int, zipf: bool
             time = graph.us()
             if i >= 2:
                 us[form].append(time)
-    row = {"model": name, "product": product, "tokens": tokens, "routing": "zipf:1" if zipf else "balanced",
-           "experts": len(counts), "rows": tokens * top, "n": n, "k": k, "panels": int(table.count)}  # fmt: skip
+    row = {"model": problem.model, "product": problem.product, "routing": problem.label, "experts": len(problem.counts),
+           "rows": rows, "n": n, "k": k, "panels": int(table.count), "bytes_of_weights": touched}  # fmt: skip
     for form, times in us.items():
-        ratio = statistics.median(x / y for x, y in zip(times, us["grouped_mm"], strict=True))
+        ratio = statistics.median(x / y for x, y in zip(times, us[base], strict=True))
         row[form] = {"us": statistics.median(times), "ratio": ratio, "right": right.get(form, True)}
-    print(f"{name:12} product {product} {tokens:5} tokens {row['routing']:8} {n:6}x{k:6}: "
+    print(f"{problem.model:12} product {problem.product} {problem.label:18} {n:6}x{k:6}: "
           + ", ".join(f"{form} {row[form]['us']:8.1f} us {flop / row[form]['us'] / 1e6:4.0f} TFLOP/s "
-                      f"{row[form]['ratio']:.3f}{'' if row[form]['right'] else ' WRONG'}" for form in forms),
+                      f"{touched / row[form]['us'] / 1e3:4.0f} GB/s {row[form]['ratio']:.3f}"
+                      f"{'' if row[form]['right'] else ' WRONG'}" for form in forms),
           flush=True)  # fmt: skip
     return row
 
 
+def problems_of(model: str, product: int, options: argparse.Namespace) -> Iterator[Problem]:
+    hidden, intermediate, experts, top = MODELS[model]
+    n, k = (2 * intermediate, hidden) if product == 1 else (hidden, intermediate)
+    here = experts // SHARED_BY
+    for rows in options.few_rows:
+        yield Problem(model, product, f"{rows} rows each", [rows] * here, n, k)
+    for tokens in options.tokens:
+        for zipf in (False, True):
+            label = f"{tokens} tokens {'zipf:1' if zipf else 'balanced'}"
+            yield Problem(model, product, label, counts_of(tokens * top, here, zipf), n, k)
+
+
 def bench(library: Library, options: argparse.Namespace) -> list[dict]:
     rows = []
-    for name in options.models.split(","):
-        hidden, intermediate, experts, _ = MODELS[name]
-        for product in (1, 2):
-            n, k = (2 * intermediate, hidden) if product == 1 else (hidden, intermediate)
-            b = torch.empty(experts // SHARED_BY, n, k, device="cuda", dtype=torch.bfloat16).normal_(0, k**-0.5)
-            for tokens in (1024, 4096, 8192):
-                for zipf in (False, True):
-                    rows.append(bench_row(library, name, product, tokens, zipf, b, options))
+    for kind in options.types:
+        of_kind = []
+        for name in options.models.split(","):
+            hidden, intermediate, experts, _ = MODELS[name]
+            for product in (1, 2):
+                n, k = (2 * intermediate, hidden) if product == 1 else (hidden, intermediate)
+                b = torch.empty(experts // SHARED_BY, n, k, device="cuda", dtype=torch.bfloat16).normal_(0, k**-0.5)
+                if kind == "fp8":
+                    b = (b * 4).to(torch.float8_e4m3fn)
+                for problem in problems_of(name, product, options):
+                    of_kind.append(bench_row(library, problem, b, options))
                     torch.cuda.empty_cache()
-            del b
-    for form in options.forms:
-        ratios = [row[form]["ratio"] for row in rows]
-        print(f"{form} over grouped_mm: median {statistics.median(ratios):.3f}, worst {max(ratios):.3f}")
+                del b
+        for form in [form for form, values in of_kind[0].items() if isinstance(values, dict)][1:]:
+            ratios = [row[form]["ratio"] for row in of_kind]
+            print(f"{form} over PyTorch's: median {statistics.median(ratios):.3f}, worst {max(ratios):.3f}")
+        rows += of_kind
     return rows
 
 
@@ -249,19 +435,22 @@ def main() -> int:
     parser.add_argument("--library", required=True, help="libgrouped_gemm.so of a build with CUDA")
     parser.add_argument("--check", action="store_true", help="compare integers, without times")
     parser.add_argument("--models", default=",".join(MODELS), help="names, separated by commas")
+    parser.add_argument("--tokens", nargs="*", type=int, default=[1024, 4096, 8192], help="of all experts")
+    parser.add_argument("--few-rows", nargs="*", type=int, default=[], help="rows of each expert")
     parser.add_argument("--rounds", type=int, default=9, help="replays of each graph")
     parser.add_argument("--together", type=int, default=16, help="panels that are computed column by column")
     parser.add_argument("--out", help="file for the rows, in JSON")
     parser.add_argument("--forms", nargs="+", choices=("sorted", "rows"), default=["sorted", "rows"], help="of A")
+    parser.add_argument("--types", nargs="+", choices=("bf16", "fp8"), default=["bf16", "fp8"], help="of A and B")
     options = parser.parse_args()
     library = Library(options.library)
     if options.check:
-        return check(library, options.forms)
+        return check(library, options.forms, options.types)
     rows = bench(library, options)
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:
             json.dump({"command": " ".join(sys.argv), "gpu": torch.cuda.get_device_name(), "rows": rows}, file, indent=1)
-    return int(not all(row[form]["right"] for row in rows for form in options.forms))
+    return int(not all(form.get("right", True) for row in rows for form in row.values() if isinstance(form, dict)))
 
 
 if __name__ == "__main__":

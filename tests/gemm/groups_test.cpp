@@ -445,7 +445,6 @@ TEST(GroupedGemmErrors, EveryField) {
     const char* what;
     std::function<void(Gemm&)> spoil;
   };
-  static float scale = 1;
   const Wrong wrongs[] = {
       {"groups.count is 40000, allowed: 0 to 32767", [](Gemm& g) { g.groups.count = 40000; }},
       {"groups.panels is 0, allowed: an address", [](Gemm& g) { g.groups.panels = nullptr; }},
@@ -466,7 +465,6 @@ TEST(GroupedGemmErrors, EveryField) {
       {"bias is set", [](Gemm& g) { g.bias = g.a; }},
       {"n is 50 and tile_n 16, allowed with a gated activation: multiples of 16",
        [](Gemm& g) { g.activation = Activation::kSwiGlu; }},
-      {"scales is set", [](Gemm& g) { g.scales.a = &scale; }},
       {"a notification of other PEs is set",
        [](Gemm& g) {
          g.destination = GemmLocal{g.destination.c(), {g.destination.local()->notify.words, false}};

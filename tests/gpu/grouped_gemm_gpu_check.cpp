@@ -1,5 +1,6 @@
 // The grouped GEMM with hooks on one GPU, with tables of panels that the GPU makes. It is compared with sums by the
-// host on integers, so every element must be exact. Gated activations have an approximated exponential.
+// host on integers, with scales of any bits, so every element must be exact. Gated activations have an approximated
+// exponential, which may change the last bit of a result.
 //
 //   grouped_gemm_gpu_check [ROUNDS]     rounds of the test in which rows of A arrive while the GEMM runs; default 10
 
@@ -11,9 +12,11 @@
 #include <vector>
 
 #include "gemm/contract/epilogue.h"
+#include "gemm/contract/scales.h"
 #include "gemm/host/host_gemm.h"
 #include "gemm/host/reference.h"
-#include "support/collective_values.h"
+#include "gemm/host/scaled_tile.h"
+#include "gpu/grouped_gemm_case.h"
 #include "support/in_threads.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
@@ -36,56 +39,11 @@ void report(const std::string& what, const std::string& problem) {
   std::fflush(stdout);
 }
 
-constexpr int kTileM = 128;
-constexpr Size kBytes = Size{64} << 20;
-
-struct Case {
-  std::vector<std::int32_t> counts;
-  Size n = 0, k = 0;
-  Size most_rows = 0;
-  bool indexed = false, gated = false;
-  int column_chunks = 1, together = 8, sms = 0;
-  Activation activation = Activation::kNone;
-};
-
-std::string describe(const Case& c) {
-  return fmt::format("{} groups from {} rows, {}x{}, most_rows={} chunks={} together={} sms={}{}{} activation={}",
-                     c.counts.size(), c.counts.front(), c.n, c.k, c.most_rows, c.column_chunks, c.together, c.sms,
-                     c.indexed ? " indexed" : "", c.gated ? " gated" : "", static_cast<int>(c.activation));
-}
-
-struct Buffers {
-  std::byte *a, *b, *c, *source;
-  std::int32_t *counts, *starts, *index;
-  Signals arrived, tiles;
-  Epoch* epoch;
-
-  explicit Buffers(World& world)
-      : a(world.heap().allocate_local<std::byte>(kBytes, "a")),
-        b(world.heap().allocate_local<std::byte>(kBytes, "b")),
-        c(world.heap().allocate_local<std::byte>(kBytes, "c")),
-        source(world.heap().allocate_local<std::byte>(kBytes, "source")),
-        counts(world.heap().allocate_local<std::int32_t>(1 << 12, "counts")),
-        starts(world.heap().allocate_local<std::int32_t>(1 << 12, "starts")),
-        index(world.heap().allocate_local<std::int32_t>(1 << 16, "index")),
-        arrived(world.heap().signals(1 << 12, "arrived")),
-        tiles(world.heap().signals(64, "tiles")),
-        epoch(world.heap().epochs(1, "epoch").words) {}
-};
-
-template <class T>
-std::vector<T> integers(int matrix, Size count) {
-  std::vector<T> values(static_cast<std::size_t>(count));
-  in_threads({0, count}, 1, [&](Range some) {
-    for (Size i = some.begin; i < some.end; ++i)
-      values[static_cast<std::size_t>(i)] =
-          convert<T>(static_cast<float>(static_cast<int>(mix(7, 3, matrix, i) % 7) - 3));
-  });
-  return values;
-}
-
-template <class T>
+/// T is the type of A and B, Out that of C. An fp8 C has scales of its blocks.
+template <class T, class Out = T>
 class Check {
+  static constexpr bool kQuantised = sizeof(Out) == 1;
+
  public:
   Check(World& world, Stream& stream, Buffers& buffers, const Case& c)
       : world_(world), stream_(stream), buffers_(buffers), case_(c) {
@@ -113,9 +71,11 @@ class Check {
 
   std::string run(Stream* copies, Epoch epoch) {
     put(buffers_.b, b_);
+    put(buffers_.a_scales, a_scales_);
+    put(buffers_.b_scales, b_scales_);
     put(copies == nullptr ? buffers_.a : buffers_.source, a_);
     if (copies != nullptr) put(buffers_.a, std::vector<unsigned char>(a_.size() * sizeof(T), 0xFF));
-    put(buffers_.c, std::vector<unsigned char>(static_cast<std::size_t>(m_ * columns_) * sizeof(T) + 4096, 0xFF));
+    put(buffers_.c, std::vector<unsigned char>(static_cast<std::size_t>(m_ * columns_) * sizeof(Out) + 4096, 0xFF));
     put(buffers_.counts, case_.counts);
     put(buffers_.starts, starts_);
     put(buffers_.index, index_);
@@ -140,7 +100,8 @@ class Check {
     gemm_.m = m_;
     gemm_.n = case_.n;
     gemm_.k = case_.k;
-    gemm_.type = gemm_.out_type = dtype_of<T>();
+    gemm_.type = dtype_of<T>();
+    gemm_.out_type = dtype_of<Out>();
     gemm_.sms = case_.sms;
     gemm_.a = buffers_.a;
     gemm_.b = buffers_.b;
@@ -149,10 +110,19 @@ class Check {
     gemm_.groups.column_chunks = case_.column_chunks;
     gemm_.destination = GemmLocal{buffers_.c, {buffers_.tiles, true}};
     if (case_.gated) gemm_.gate = {buffers_.arrived.local(), buffers_.epoch, 1};
-    if (!case_.indexed) return;
-    gemm_.groups.a_rows = buffers_.index;
-    gemm_.groups.rows_of_a = rows_of_a_;
-    gemm_.groups.gathered = buffers_.source;
+    if (case_.indexed) {
+      gemm_.groups.a_rows = buffers_.index;
+      gemm_.groups.rows_of_a = rows_of_a_;
+      gemm_.groups.gathered = buffers_.source;
+    }
+    if (kQuantised) gemm_.scales.out = buffers_.c_scales;
+    if (case_.scales == Scales::kNone) return;
+    gemm_.scales.a = buffers_.a_scales;
+    gemm_.scales.b = buffers_.b_scales;
+    gemm_.scales.a_per_row = gemm_.scales.b_per_column = case_.scales == Scales::kOfRows;
+    gemm_.scales.blocks = case_.scales == Scales::kOfBlocks;
+    a_scales_ = scales(2, scales_of_a(gemm_));
+    b_scales_ = scales(3, scales_of_b(gemm_));
   }
 
   /// The rows of A, group by group, while the GEMM runs.
@@ -168,41 +138,72 @@ class Check {
 
   std::string check_group(std::size_t g) {
     const Size rows = case_.counts[g];
+    const Size of_row = gemm_.scales.of_row(case_.k);
     std::vector<T> group;
+    std::vector<float> group_scales;
     for (Size row = starts_[g]; row < starts_[g] + rows; ++row) {
       const Size from = case_.indexed ? index_[static_cast<std::size_t>(row)] : row;
       for (Size i = 0; i < case_.k; ++i)
         group.push_back(from < 0 ? convert<T>(0.0F) : a_[static_cast<std::size_t>(from * case_.k + i)]);
+      for (Size i = 0; i < of_row; ++i)
+        group_scales.push_back(from < 0 ? 1 : a_scales_[static_cast<std::size_t>(from * of_row + i)]);
     }
-    std::vector<float> want(static_cast<std::size_t>(rows * case_.n));
-    in_threads({0, rows}, case_.n * case_.k / 4, [&](Range some) {
-      host_gemm_tile(group.data() + some.begin * case_.k, case_.k, b_.data() + static_cast<Size>(g) * case_.n * case_.k,
-                     case_.k, want.data() + some.begin * case_.n, case_.n, some.size(), case_.n, case_.k,
-                     dtype_of<T>());
-    });
-    apply_epilogue(gemm_, {0, rows}, {0, case_.n}, want.data());
-    std::vector<T> got(static_cast<std::size_t>(rows * columns_));
-    world_.copy_out(got.data(), buffers_.c + starts_[g] * columns_ * Size{sizeof(T)},
-                    static_cast<Size>(got.size() * sizeof(T)));
+    const Size blocks = scale_blocks(columns_);
+    std::vector<float> want(static_cast<std::size_t>(rows * case_.n)), scales(static_cast<std::size_t>(rows * blocks));
+    Gemm host = gemm_;
+    host.groups.a_rows = nullptr;
+    if (case_.scales != Scales::kNone) host.scales.a = group_scales.data(), host.scales.b = b_scales_.data();
+    if (kQuantised) host.scales.out = scales.data();
+    multiply(host, group, g, want.data());
+    apply_epilogue(host, {0, rows}, {0, case_.n}, want.data(), static_cast<int>(g));
+    if (kQuantised) quantise_blocks(host, {0, rows}, {0, columns_}, want.data());
+    std::vector<Out> got(static_cast<std::size_t>(rows * columns_));
+    world_.copy_out(got.data(), buffers_.c + starts_[g] * columns_ * Size{sizeof(Out)},
+                    static_cast<Size>(got.size() * sizeof(Out)));
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const auto expected = convert<float>(convert<T>(want[i]));
+      const auto expected = convert<float>(convert<Out>(want[i]));
       if (!is_right(convert<float>(got[i]), expected))
         return fmt::format("group {} row {} column {}: {} instead of {}", g, static_cast<Size>(i) / columns_,
                            static_cast<Size>(i) % columns_, convert<float>(got[i]), expected);
     }
+    return kQuantised ? check_scales_of_c(g, scales) : "";
+  }
+  /// Computes the sums of a group.
+  void multiply(const Gemm& host, const std::vector<T>& rows, std::size_t g, float* to) {
+    const T* const b = b_.data() + static_cast<Size>(g) * case_.n * case_.k;
+    in_threads({0, static_cast<Size>(rows.size()) / case_.k}, case_.n * case_.k / 4, [&](Range some) {
+      const T* const from = rows.data() + some.begin * case_.k;
+      float* const sums = to + some.begin * case_.n;
+      if (case_.scales == Scales::kOfBlocks)
+        multiply_scaled(host, reinterpret_cast<const std::byte*>(from), reinterpret_cast<const std::byte*>(b),
+                        some.begin, some.size(), {0, case_.n}, static_cast<int>(g), sums);
+      else
+        host_gemm_tile(from, case_.k, b, case_.k, sums, case_.n, some.size(), case_.n, case_.k, dtype_of<T>());
+    });
+  }
+  /// The relative error is that of an approximated exponential.
+  std::string check_scales_of_c(std::size_t g, const std::vector<float>& want) {
+    std::vector<float> got(want.size());
+    world_.copy_out(got.data(), buffers_.c_scales + starts_[g] * scale_blocks(columns_),
+                    static_cast<Size>(got.size() * sizeof(float)));
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (!(std::abs(got[i] - want[i]) <= 1e-5F * want[i]))
+        return fmt::format("group {} scale {}: {} instead of {}", g, i, got[i], want[i]);
     return "";
   }
-  /// Exact but for what an approximated exponential changes before the result is rounded.
+  /// Exact but for what an approximated exponential changes before the result is rounded. Values of an fp8 C may become
+  /// a neighbour.
   bool is_right(float got, float want) const {
     if (got == want) return true;
     if (!is_gated(case_.activation)) return false;
-    return std::abs(got - want) <= 2 * static_cast<float>(rounding_unit(gemm_.out_type)) * std::abs(want) + 4e-6F;
+    const float least = kQuantised ? 0x1p-9F : 4e-6F;
+    return std::abs(got - want) <= 2 * static_cast<float>(rounding_unit(gemm_.out_type)) * std::abs(want) + least;
   }
 
   /// The bytes behind C, and the tiles of each chunk of columns.
   std::string check_rest() {
     std::vector<unsigned char> behind(4096);
-    world_.copy_out(behind.data(), buffers_.c + m_ * columns_ * Size{sizeof(T)}, 4096);
+    world_.copy_out(behind.data(), buffers_.c + m_ * columns_ * Size{sizeof(Out)}, 4096);
     for (const unsigned char byte : behind)
       if (byte != 0xFF) return "it wrote behind C";
     std::vector<Signal> tiles(static_cast<std::size_t>(case_.column_chunks));
@@ -225,6 +226,7 @@ class Check {
   Gemm gemm_;
   std::vector<std::int32_t> starts_, index_;
   std::vector<T> a_, b_;
+  std::vector<float> a_scales_, b_scales_;
   Size m_ = 0, panels_ = 0, rows_of_a_ = 0, columns_ = 0;
 };
 
@@ -261,6 +263,20 @@ void check_type(World& world, Stream& stream, Stream& copies, Buffers& buffers, 
   }
 }
 
+/// fp8 with each kind of scales; C in bf16, or in fp8 with scales of its blocks.
+void check_fp8(World& world, Stream& stream, Buffers& buffers) {
+  const std::vector<std::int32_t> ragged{0, 1, 127, 128, 129, 0, 700, 5};
+  for (const Scales of : {Scales::kNone, Scales::kOfRows, Scales::kOfBlocks})
+    for (const bool indexed : {false, true})
+      for (const Size k : {272, 1040}) {
+        Case c{.counts = ragged, .n = 528, .k = k, .indexed = indexed, .column_chunks = 2, .together = 2, .scales = of};
+        report("fp8 " + describe(c), Check<fp8_e4m3, bf16>(world, stream, buffers, c).run(nullptr, 1));
+        c.activation = Activation::kSwiGlu;
+        report("fp8 " + describe(c), Check<fp8_e4m3, bf16>(world, stream, buffers, c).run(nullptr, 1));
+        report("fp8 to fp8 " + describe(c), Check<fp8_e4m3>(world, stream, buffers, c).run(nullptr, 1));
+      }
+}
+
 int run(int rounds) {
   if (cuda_devices() == 0) {
     std::printf("no GPU\n");
@@ -275,6 +291,7 @@ int run(int rounds) {
     Buffers buffers(world);
     check_type<bf16>(world, stream, copies, buffers, rounds);
     check_type<f16>(world, stream, copies, buffers, rounds);
+    check_fp8(world, stream, buffers);
   });
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;

@@ -15,6 +15,7 @@
 
 #include "tandem/advanced/gemm_destination.h"
 #include "tandem/advanced/gemm_groups.h"
+#include "tandem/advanced/gemm_scales.h"
 #include "tandem/numeric.h"
 #include "tandem/signal.h"
 
@@ -104,16 +105,6 @@ TANDEM_DEVICE constexpr bool is_gated(Activation activation) {
 /// Returns the columns of C behind a product of `n` columns.
 TANDEM_DEVICE constexpr Size columns_after(Activation activation, Size n) { return is_gated(activation) ? n / 2 : n; }
 
-/// Scales of fp8 values, f32 in the GPU's memory; null means 1. They are applied to the f32 sum:
-/// C[i][j] = activation(a[i] * b[j] * sum + bias[j]) * c.
-struct GemmScales {
-  const float* a = nullptr;   ///< scales of A
-  bool a_per_row = false;     ///< one scale for each of the m rows, else one for A
-  const float* b = nullptr;   ///< scales of B
-  bool b_per_column = false;  ///< one scale for each of the n columns, else one for B
-  const float* c = nullptr;   ///< one factor for C
-};
-
 /// The wait before a tile's rows of A are read: the word of every chunk that the tile touches must have reached
 /// `*epoch` times `arrivals`. Without words there is no wait. Rows from `own_a` need no wait.
 struct GemmGate {
@@ -191,5 +182,13 @@ struct Gemm {
     return ceil_div(rows.part(owner, part).size(), tile_m) * ceil_div(n, tile_n);
   }
 };
+
+/// Returns the place of the scales in GemmGroups::gathered, behind m x k elements of the type of A.
+inline Size gathered_scales(const Gemm& gemm) { return round_up(gemm.m * gemm.k * size_of(gemm.type), 16); }
+/// Returns the bytes of GemmGroups::gathered: rows of A, and their scales if each row has some.
+inline Size gathered_bytes(const Gemm& gemm) {
+  const Size of_row = gemm.scales.a != nullptr ? gemm.scales.of_row(gemm.k) : 0;
+  return gathered_scales(gemm) + gemm.m * of_row * Size{sizeof(float)};
+}
 
 }  // namespace tandem

@@ -24,7 +24,7 @@ struct alignas(16) GemmPanel {
 
 /// The groups of a GEMM. Gemm::b has `count` matrices behind one another, and Gemm::m bounds the rows of C.
 ///
-/// It needs the order kRowMajor. It has no own_a, bias, scales or sums over PEs, and its notification is local.
+/// It needs the order kRowMajor. It has no own_a, bias or sums over PEs, and its notification is local.
 struct GemmGroups {
   int count = 0;                              ///< matrices B; 0: one product, without groups
   const GemmPanel* panels = nullptr;          ///< in the order of computation, on the device
@@ -32,7 +32,7 @@ struct GemmGroups {
   int most_panels = 0;                        ///< the most panels of the table
   const std::int32_t* a_rows = nullptr;       ///< [m]: the row of A for each row of C, or -1: zeros; null: the same
   Size rows_of_a = 0;                         ///< rows of A if `a_rows` is set
-  void* gathered = nullptr;                   ///< workspace of GPUs for `a_rows`: m x k elements of the type of A
+  void* gathered = nullptr;                   ///< workspace of GPUs for `a_rows`, of gathered_bytes
   int words = 0;                              ///< words of the gate for which each panel waits
   /// Chunks of columns, each of ceil(tiles / column_chunks) tiles; the last one may have fewer. All panels of a chunk
   /// are computed before the next chunk. The notification has a word for each, which grows by one for each tile.

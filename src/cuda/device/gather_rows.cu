@@ -14,6 +14,9 @@ struct Rows {
   int of_panel;  // rows
   int of_a;      // rows
   Size vectors;  // of a row
+  const float* scales;
+  float* scales_to;
+  int scales_of_row;
 };
 
 /// A warp copies a row at a time. Loads are in flight together.
@@ -41,6 +44,9 @@ __global__ void copy_rows(const Rows rows) {
       for (int j = 0; j < kTogether; ++j)
         if (v + j * kWarp < rows.vectors) to[v + j * kWarp] = values[j];
     }
+    for (int v = lane; v < rows.scales_of_row; v += kWarp)
+      rows.scales_to[row * rows.scales_of_row + v] =
+          is_there ? __ldg(rows.scales + Size{source} * rows.scales_of_row + v) : 1;
   }
 }
 
@@ -49,6 +55,8 @@ __global__ void copy_rows(const Rows rows) {
 Gemm gather_rows(const Gemm& gemm, int sms, cudaStream_t stream) {
   constexpr int kThreads = 256, kBlocksPerSm = 8;
   const GemmGroups& groups = gemm.groups;
+  const Size scales_of_row = gemm.scales.a != nullptr ? gemm.scales.of_row(gemm.k) : 0;
+  auto* const scales_to = reinterpret_cast<float*>(static_cast<std::byte*>(groups.gathered) + gathered_scales(gemm));
   const Rows rows{groups.panels,
                   groups.panel_count,
                   groups.a_rows,
@@ -56,12 +64,16 @@ Gemm gather_rows(const Gemm& gemm, int sms, cudaStream_t stream) {
                   static_cast<uint4*>(groups.gathered),
                   gemm.tile_m,
                   static_cast<int>(groups.rows_of_a),
-                  gemm.k * size_of(gemm.type) / Size{sizeof(uint4)}};
+                  gemm.k * size_of(gemm.type) / Size{sizeof(uint4)},
+                  gemm.scales.a,
+                  scales_to,
+                  static_cast<int>(scales_of_row)};
   copy_rows<<<static_cast<unsigned>(sms * kBlocksPerSm), kThreads, 0, stream>>>(rows);
   check(cudaGetLastError(), "gemm: gathering rows");
   Gemm gathered = gemm;
   gathered.a = groups.gathered;
   gathered.groups.a_rows = nullptr;
+  if (scales_of_row > 0) gathered.scales.a = scales_to;
   return gathered;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <vector>
 
 #include "cuda/device/gather_rows.h"
@@ -10,6 +11,7 @@
 #include "gemm/contract/destination.h"
 #include "gemm/contract/epilogue.h"
 #include "gemm/contract/groups.h"
+#include "gemm/contract/scales.h"
 #include "gemm/contract/tile_table.h"
 #include "tandem/error.h"
 
@@ -53,6 +55,9 @@ void check_grouped(const Gemm& gemm) {
   require_aligned(gemm.groups.panels, "groups.panels");
   require(gemm.groups.column_chunks <= kMostTableChunks, "groups.column_chunks", gemm.groups.column_chunks,
           fmt::format("up to {} on GPUs", kMostTableChunks));
+  const Size most_scales = max(scales_of_a(gemm), scales_of_b(gemm));
+  require(most_scales <= std::numeric_limits<std::int32_t>::max(), "number of scales", most_scales,
+          "up to 2^31 - 1 on GPUs");
 }
 
 }  // namespace
@@ -81,6 +86,9 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   require_aligned(gemm.destination.c(), "c");
   require_aligned(gemm.bias, "bias");
   const GemmScales& scales = gemm.scales;
+  if (gemm.groups.count == 0 && (scales.blocks || scales.out != nullptr))
+    throw Unsupported(fmt::format("gemm: scales.{} is set, the GPU's kernels have scales of blocks with groups only",
+                                  scales.blocks ? "blocks" : "out"));
   if (size_of(gemm.type) != 1 && (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr))
     throw Unsupported(fmt::format("gemm: scales are set with type {}, the GPU's kernels scale fp8", name(gemm.type)));
   if (size_of(gemm.out_type) == 1 && gemm.destination.ring() != nullptr)

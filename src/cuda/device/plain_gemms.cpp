@@ -46,7 +46,7 @@ bool PlainGemms::takes(const Gemm& gemm) {
   if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return false;
   const GemmScales& scales = gemm.scales;
   if (gemm.bias != nullptr || gemm.activation != Activation::kNone) return false;
-  if (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr) return false;
+  if (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr || scales.out != nullptr) return false;
   if (!CublasLt::has_types(plain(gemm))) return false;
   const DuringCapture allowed;
   return load(gemm) && cublas_->has(plain(gemm));

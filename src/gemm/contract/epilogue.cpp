@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "gemm/contract/scales.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -25,6 +26,7 @@ void check_epilogue(const Gemm& gemm) {
     throw InvalidArgument("gemm: activation is set, allowed: none before a norm");
   if (to.is_partial() && gemm.scales.c != nullptr)
     throw InvalidArgument("gemm: scales.c is set, allowed: none where tiles are partial sums");
+  check_scales(gemm);
 }
 
 DType bias_type(const Gemm& gemm) { return size_of(gemm.out_type) == 1 ? DType::kBF16 : gemm.out_type; }
@@ -41,7 +43,7 @@ void gate_pairs(Activation activation, const float* sums, Size columns, float of
 
 }  // namespace
 
-void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums) {
+void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums, int group) {
   const GemmScales& scales = gemm.scales;
   const Size columns = cols.size();
   std::vector<float> bias(static_cast<std::size_t>(columns));
@@ -51,11 +53,15 @@ void apply_epilogue(const Gemm& gemm, Range rows, Range cols, float* sums) {
         bias[static_cast<std::size_t>(col)] = convert<float>(static_cast<const T*>(gemm.bias)[cols.begin + col]);
     });
   const Activation activation = gemm.destination.is_partial() ? Activation::kNone : gemm.activation;
+  const float* const all_of_a = scales.blocks ? nullptr : scales.a;
+  const float* const all_of_b =
+      scales.blocks || scales.b == nullptr ? nullptr : scales.b + group * (scales.b_per_column ? gemm.n : 1);
   const float of_c = scales.c != nullptr ? *scales.c : 1;
   for (Size row = 0; row < rows.size(); ++row) {
-    const float of_a = scales.a != nullptr ? scales.a[scales.a_per_row ? rows.begin + row : 0] : 1;
+    const Size of_row = scales.a_per_row ? max(row_of_scales(gemm, rows.begin + row), 0) : 0;
+    const float of_a = all_of_a != nullptr ? all_of_a[of_row] : 1;
     for (Size col = 0; col < columns; ++col) {
-      const float of_b = scales.b != nullptr ? scales.b[scales.b_per_column ? cols.begin + col : 0] : 1;
+      const float of_b = all_of_b != nullptr ? all_of_b[scales.b_per_column ? cols.begin + col : 0] : 1;
       float& sum = sums[row * columns + col];
       sum = sum * (of_a * of_b) + bias[static_cast<std::size_t>(col)];
       if (!is_gated(activation)) sum = activate(activation, sum) * of_c;

@@ -24,7 +24,6 @@ void refuse_others(const Gemm& gemm) {
   refuse(gemm.order != TileOrder::kRowMajor, "order");
   refuse(gemm.own_a != nullptr, "own_a");
   refuse(gemm.bias != nullptr, "bias");
-  refuse(gemm.scales.a != nullptr || gemm.scales.b != nullptr || gemm.scales.c != nullptr, "scales");
   refuse(gemm.destination.is_partial(), "a destination for partial sums");
   const GemmLocal* const local = gemm.destination.local();
   refuse(local != nullptr && local->notify.words && !local->notify.local, "a notification of other PEs");

@@ -127,6 +127,7 @@ class HookedKernel {
       const int count = steps_of(params, tile).count;
       const std::uint64_t begin = profiler.now();
       if constexpr (Store::kMostPending > 0) store.begin(tile);
+      if constexpr (Mainloop::kHasBlocks) mainloop.begin(params.mainloop, tile, thread);
       auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
       mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop, store);
       state.advance(count);

@@ -23,10 +23,12 @@ class TileEpilogue {
     };
     return {of_row(row), of_row(row + 8)};
   }
-  __device__ void scale(float (&values)[kCols / 2], const RowScales& of_rows, int first_col) const {
+  /// `of_group` is the place of the first scale of the tile's B.
+  template <class Place>
+  __device__ void scale(float (&values)[kCols / 2], const RowScales& of_rows, int first_col, Place of_group) const {
     const auto of_col = [&](int col) {
       if (params_.scales.b == nullptr) return 1.0F;
-      return __ldg(params_.scales.b + (params_.scales.b_per_column ? min(col, params_.n - 1) : 0));
+      return __ldg(params_.scales.b + of_group + (params_.scales.b_per_column ? min(col, params_.n - 1) : 0));
     };
 #pragma unroll
     for (int j = 0; j < kCols / 8; ++j) {

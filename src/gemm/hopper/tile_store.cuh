@@ -12,6 +12,7 @@
 
 #include "gemm/hopper/gemm_profiler.cuh"
 #include "gemm/hopper/groups/panel_walk.cuh"
+#include "gemm/hopper/groups/quantised_rows.cuh"
 #include "gemm/hopper/tile_box.cuh"
 #include "gemm/hopper/tile_epilogue.cuh"
 #include "gemm/hopper/tile_store_params.cuh"
@@ -20,8 +21,8 @@
 namespace tandem::cuda {
 
 /// Element is the type of C, 16 bits or fp8. Scaled: the sums have scales. Gated: C has half of the tile's columns.
-/// Grouped: the tiles are those of a PanelTable.
-template <class Element, int TileM, int TileN, bool Scaled, bool Gated, bool Grouped = false>
+/// Grouped: the tiles are those of a PanelTable. Quantised: the tile makes the scales of C's blocks.
+template <class Element, int TileM, int TileN, bool Scaled, bool Gated, bool Grouped = false, bool Quantised = false>
 class TileStore {
   static constexpr bool kIsFp8 = sizeof(Element) == 1;
   using Bias = std::conditional_t<kIsFp8, cutlass::bfloat16_t, Element>;
@@ -35,6 +36,7 @@ class TileStore {
   static constexpr int kSlotBytes = kRows * kKept * static_cast<int>(sizeof(Element));
   static constexpr int kLead = 8;  // tiles that a warpgroup may be ahead, at least the stages of the mainloop
   static_assert(kRows == 64 && sizeof(Element) <= 2 && TileN % kCols == 0 && kBoxes >= kSlots);
+  static_assert(!Quantised || (kIsFp8 && Scaled && Gated && Grouped && TileN == 2 * kScaleBlock));
   using Box = TileBox<Element, kKept>;
   static constexpr int kPairs = Box::kPairs;
   // A thread has 232 registers. The next tile's sums take TileN / 2, and addresses and the like about 40.
@@ -97,39 +99,12 @@ class TileStore {
 
   /// Writes the warpgroup's part of a tile; this thread has some of the sums. With `later` the last kMostPending boxes
   /// may be left to use_step, which is then called as often.
-  template <class Sums>
-  __device__ void write(const WalkedTile& tile, const Sums& sums, bool later) {
-    const Activation activation = activation_of(tile);
-    const bool adds = adds_to(tile);
-    const bool adds_to_rounded = adds && !kKeepsAddends;
-    const bool adds_before = adds_to_rounded && activation != Activation::kNone;  // activations need the complete sum
-    while (awaited_ > 0) take_addend();
-    const Epilogue epilogue(params_, thread_);
-    const auto of_rows = epilogue.row_scales(tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4);
-#pragma unroll
-    for (int i = 0; i < kBoxes; ++i) {
-      float values[kCols / 2];
-#pragma unroll
-      for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
-      if constexpr (Scaled) epilogue.scale(values, of_rows, tile.column * TileN + i * kCols);
-      epilogue.add_bias(values, tile.column * TileN + i * kCols);
-      if constexpr (Gated) {  // no sum is partial
-        write_gated(i, values, later);
-      } else {
-        if (adds && kKeepsAddends) add_kept(i, values);
-        if (adds_before) add(values);
-        activate(activation, values);
-        if (Scaled && params_.scales.c != nullptr) Epilogue::scale_all(values, __ldg(params_.scales.c));
-        // The addend is added before the sums are rounded.
-        if (i >= kBoxes - kMostPending && later && !adds_to_rounded)
-          keep(i - (kBoxes - kMostPending), values);
-        else
-          write_box([&](std::uint32_t slot) { Box::put(slot, thread_, values, adds_to_rounded && !adds_before); });
-      }
-    }
-    // The value comes from one lane, so that the compiler sees that a warp's threads agree. Otherwise it would take the
-    // tensor cores' descriptors from registers of threads.
-    if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds_to_rounded ? kMostPending : 0, 0);
+  template <class Tile, class Sums>
+  __device__ void write(const Tile& tile, const Sums& sums, bool later) {
+    if constexpr (Quantised)
+      write_quantised(tile, sums);
+    else
+      write_boxes(tile, sums, later);
   }
 
   /// Gives this thread's sums of a part of a tile to the block that completes the tile.
@@ -200,6 +175,10 @@ class TileStore {
   __device__ int row_of(const WalkedTile& tile) const {
     return tile.row - params_.shard_begin[tile.chunk->owner] + group_ * kRows;
   }
+  /// Returns the first of this thread's two rows. The other one is the eighth below it.
+  __device__ int first_row(const WalkedTile& tile) const {
+    return tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4;
+  }
   __device__ static int col_of(const WalkedTile& tile, int box) {
     return (tile.column * TileN + box * kCols) / (kCols / kKept);
   }
@@ -263,6 +242,73 @@ class TileStore {
       storage_.ready[group_][slot].wait(phase());
       Box::add(slot_address(slot), thread_, values);
     }
+  }
+
+  /// Returns the place of the first scale of the tile's B.
+  template <class Tile>
+  __device__ auto scales_of_group(const Tile& tile) const {
+    if constexpr (Grouped)
+      return tile.group * (params_.scales.b_per_column ? params_.n : 1);
+    else
+      return cute::_0{};
+  }
+
+  template <class Tile, class Sums>
+  __device__ void write_boxes(const Tile& tile, const Sums& sums, bool later) {
+    const Activation activation = activation_of(tile);
+    const bool adds = adds_to(tile);
+    const bool adds_to_rounded = adds && !kKeepsAddends;
+    const bool adds_before = adds_to_rounded && activation != Activation::kNone;  // activations need the complete sum
+    while (awaited_ > 0) take_addend();
+    const Epilogue epilogue(params_, thread_);
+    const auto of_rows = epilogue.row_scales(first_row(tile));
+#pragma unroll
+    for (int i = 0; i < kBoxes; ++i) {
+      float values[kCols / 2];
+#pragma unroll
+      for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
+      if constexpr (Scaled) epilogue.scale(values, of_rows, tile.column * TileN + i * kCols, scales_of_group(tile));
+      epilogue.add_bias(values, tile.column * TileN + i * kCols);
+      if constexpr (Gated) {  // no sum is partial
+        write_gated(i, values, later);
+      } else {
+        if (adds && kKeepsAddends) add_kept(i, values);
+        if (adds_before) add(values);
+        activate(activation, values);
+        if (Scaled && params_.scales.c != nullptr) Epilogue::scale_all(values, __ldg(params_.scales.c));
+        // The addend is added before the sums are rounded.
+        if (i >= kBoxes - kMostPending && later && !adds_to_rounded)
+          keep(i - (kBoxes - kMostPending), values);
+        else
+          write_box([&](std::uint32_t slot) { Box::put(slot, thread_, values, adds_to_rounded && !adds_before); });
+      }
+    }
+    // The value comes from one lane, so that the compiler sees that a warp's threads agree. Otherwise it would take the
+    // tensor cores' descriptors from registers of threads.
+    if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds_to_rounded ? kMostPending : 0, 0);
+  }
+
+  /// Writes the tile's columns of C, which share a scale, after they are all known.
+  template <class Tile, class Sums>
+  __device__ void write_quantised(const Tile& tile, const Sums& sums) {
+    const Epilogue epilogue(params_, thread_);
+    const auto of_rows = epilogue.row_scales(first_row(tile));
+    QuantisedRows<kBoxes, kKept> rows;
+#pragma unroll
+    for (int i = 0; i < kBoxes; ++i) {
+      float values[kCols / 2];
+#pragma unroll
+      for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
+      epilogue.scale(values, of_rows, tile.column * TileN + i * kCols, scales_of_group(tile));
+      gate(params_.activation, values, rows.values[i]);
+    }
+    const int columns = params_.n / 2;
+    rows.quantise(tile.column * (TileN / 2), columns, thread_);
+    const int blocks = static_cast<int>(scale_blocks(columns));
+    rows.store_scales(params_.scales.out, first_row(tile), params_.m, tile.column, blocks, thread_);
+#pragma unroll
+    for (int i = 0; i < kBoxes; ++i)
+      write_box([&](std::uint32_t slot) { Box::put(slot, thread_, rows.values[i], false); });
   }
 
   /// Writes or keeps a box of gated columns.

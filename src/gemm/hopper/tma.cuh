@@ -70,6 +70,10 @@ __device__ inline void prefetch_box(const CUtensorMap* map, int col, int row) {
                "r"(col), "r"(row)
                : "memory");
 }
+/// "prefetch": prefetches a line of 128 bytes to the L1 cache.
+__device__ inline void prefetch_line(const void* address) {
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(address) : "memory");
+}
 /// Stores a box, in one group with the next stores.
 __device__ inline void store_box_with_next(const CUtensorMap* map, std::uint32_t from, int col, int row) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(

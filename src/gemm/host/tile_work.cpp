@@ -7,7 +7,9 @@
 #include "gemm/contract/destination.h"
 #include "gemm/contract/epilogue.h"
 #include "gemm/contract/groups.h"
+#include "gemm/contract/scales.h"
 #include "gemm/host/host_gemm.h"
+#include "gemm/host/scaled_tile.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -127,11 +129,19 @@ void TileWork::multiply(const GemmTile& tile, std::byte* result) const {
   for (Size row = tile.rows.begin, end = row; row < tile.rows.end; row = end) {
     end = end_of_a(row, tile.rows.end);
     const std::byte* const a = a_row(row);
-    if (gemm_.k > 0 && a != nullptr)  // an empty sum is zero
-      host_gemm_tile(a, gemm_.k, b(tile), rows_of_b ? gemm_.k : gemm_.n, product.data() + (row - tile.rows.begin) * n,
-                     n, end - row, n, gemm_.k, gemm_.type, gemm_.b_layout);
+    if (gemm_.k == 0 || a == nullptr) continue;  // an empty sum is zero
+    float* const sums = product.data() + (row - tile.rows.begin) * n;
+    if (gemm_.scales.blocks)
+      multiply_scaled(gemm_, a, b(tile), row, end - row, tile.cols, tile.group, sums);
+    else
+      host_gemm_tile(a, gemm_.k, b(tile), rows_of_b ? gemm_.k : gemm_.n, sums, n, end - row, n, gemm_.k, gemm_.type,
+                     gemm_.b_layout);
   }
-  apply_epilogue(gemm_, tile.rows, tile.cols, product.data());
+  apply_epilogue(gemm_, tile.rows, tile.cols, product.data(), tile.group);
+  if (gemm_.scales.out != nullptr)
+    quantise_blocks(gemm_, tile.rows,
+                    {columns_after(gemm_.activation, tile.cols.begin), columns_after(gemm_.activation, tile.cols.end)},
+                    product.data());
   dispatch(gemm_.out_type, [&]<class T>() {
     T* out = reinterpret_cast<T*>(result);
     if (adds_to_ring(tile))

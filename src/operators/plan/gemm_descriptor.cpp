@@ -57,7 +57,7 @@ Gemm rows_of(const Gemm& all, Range rows) {
   some.a = static_cast<const std::byte*>(all.a) + rows.begin * all.k * size_of(all.type);
   const Size row_bytes = columns_after(all.activation, all.n) * size_of(all.out_type);
   some.destination = GemmLocal{static_cast<std::byte*>(all.destination.c()) + rows.begin * row_bytes};
-  if (all.scales.a != nullptr && all.scales.a_per_row) some.scales.a = all.scales.a + rows.begin;
+  if (all.scales.a != nullptr) some.scales.a = all.scales.a + rows.begin * all.scales.of_row(all.k);
   some.order = TileOrder::kRowMajor;
   return some;
 }

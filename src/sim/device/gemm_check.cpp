@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gemm/contract/epilogue.h"
+#include "gemm/contract/scales.h"
 #include "gemm/contract/skinny.h"
 #include "gemm/host/tile_work.h"
 #include "sim/device/gemm_kernel.h"
@@ -93,9 +94,10 @@ class Addresses {
     };
     const GemmScales& scales = gemm_.scales;
     optional("bias", gemm_.bias, gemm_.n, bias_type(gemm_));
-    optional("scales.a", scales.a, scales.a_per_row ? gemm_.m : 1, DType::kF32);
-    optional("scales.b", scales.b, scales.b_per_column ? gemm_.n : 1, DType::kF32);
+    optional("scales.a", scales.a, scales_of_a(gemm_), DType::kF32);
+    optional("scales.b", scales.b, scales_of_b(gemm_), DType::kF32);
     optional("scales.c", scales.c, 1, DType::kF32);
+    optional("scales.out", scales.out, scales_of_c(gemm_), DType::kF32);
   }
 
   /// Rows of a buffer with a block for each owner.

@@ -9,6 +9,7 @@
 
 #include "gemm/contract/epilogue.h"
 #include "gemm/contract/groups.h"
+#include "gemm/contract/scales.h"
 #include "gemm/host/tile_work.h"
 #include "sim/device/gemm_signals.h"
 #include "sim/device/tile_norm.h"
@@ -177,12 +178,18 @@ class Worker {
       role_.report_access(AccessKind::kLoad, static_cast<const std::byte*>(values) + range.begin * element,
                           range.size() * element, Site::here());
     };
-    const GemmScales& scales = gemm_.scales;
-    constexpr Range kOne{0, 1};
     read(gemm_.bias, size_of(bias_type(gemm_)), tile.cols);
-    read(scales.a, sizeof(float), scales.a_per_row ? tile.rows : kOne);
-    read(scales.b, sizeof(float), scales.b_per_column ? tile.cols : kOne);
-    read(scales.c, sizeof(float), kOne);
+    for_each_scale(gemm_, tile, [&](const float* scales, Range range) { read(scales, sizeof(float), range); });
+  }
+
+  /// Reports the stores of the scales of a tile of C.
+  void report_scales(const GemmTile& tile) const {
+    if (role_.sim.seams.monitor == nullptr) return;
+    const Range cols = blocks_of_c(gemm_, tile.cols);
+    for (Size row = tile.rows.begin; row < tile.rows.end; ++row)
+      role_.report_access(AccessKind::kStore,
+                          gemm_.scales.out + row * blocks_of_c(gemm_, {0, gemm_.n}).end + cols.begin,
+                          cols.size() * Size{sizeof(float)}, Site::here());
   }
 
   /// Returns the product of a tile; empty in phantom mode.
@@ -215,6 +222,7 @@ class Worker {
     }
     const Time begin = engine().now();
     const Size row_bytes = work_.row_bytes(tile);
+    if (gemm_.scales.out != nullptr) report_scales(tile);
     for (Size r = 0; role_.sim.seams.monitor != nullptr && r < work_.owned_rows(tile).size(); ++r)
       role_.report_access(AccessKind::kStore, work_.row_in(c, first_row, tile, r), row_bytes, Site::here());
     for (Size r = 0; product && r < tile.rows.size(); ++r) {

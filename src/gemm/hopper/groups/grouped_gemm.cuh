@@ -3,29 +3,32 @@
 
 #include "gemm/hopper/plain_mainloop.cuh"
 
-#include "gemm/hopper/groups/grouped_mainloop.cuh"
+#include "gemm/hopper/groups/scaled_mainloop.cuh"
 #include "gemm/hopper/kernel_launch.cuh"
 #include "gemm/hopper/tile_store.cuh"
 
 namespace tandem::cuda {
 
-/// Element is the type of A, B and C, 16 bits. Gated: for the gated activations.
-template <class Element, int TileM, int TileN, bool Gated = false>
+/// Element is the type of A and B, Out that of C. Gated: for the gated activations. fp8 factors have scales, and an fp8
+/// C has a scale for each of its blocks.
+template <class Element, int TileM, int TileN, bool Gated = false, class Out = Element>
 class GroupedGemm {
+  static constexpr bool kScaled = sizeof(Element) == 1;
+  static constexpr bool kQuantised = sizeof(Out) == 1;
   static constexpr int kCluster = 2;
-  static constexpr int kDepth = 64;  // a row of a box takes 128 bytes
+  static constexpr int kDepth = 128 / static_cast<int>(sizeof(Element));  // a row of a box takes 128 bytes
   using Tile = cute::Shape<cute::Int<TileM>, cute::Int<TileN>, cute::Int<kDepth>>;
   using Cluster = cute::Shape<cute::Int<kCluster>, cute::_1, cute::_1>;
-  using Store = TileStore<Element, TileM, TileN, false, Gated, true>;
+  using Store = TileStore<Out, TileM, TileN, kScaled, Gated, true, kQuantised>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
   using Plain = PlainMainloop<Element, BLayout::kNxK, Tile, Cluster, kReserved>;
-  using Mainloop = GroupedMainloop<typename Plain::Type>;
+  using Mainloop =
+      std::conditional_t<kScaled, ScaledMainloop<typename Plain::Type, Gated>, GroupedMainloop<typename Plain::Type>>;
   using Kernel = HookedKernel<Mainloop, Store>;
-  static_assert(sizeof(Element) == 2);
 
  public:
-  static constexpr GemmKernel description(DType type) {
-    return {type, type, TileM, TileN, BLayout::kNxK, launch, load_gemm_kernel<Kernel>, true, Gated};
+  static constexpr GemmKernel description(DType type, DType out_type) {
+    return {type, out_type, TileM, TileN, BLayout::kNxK, launch, load_gemm_kernel<Kernel>, true, Gated, kQuantised};
   }
 
  private:
@@ -39,6 +42,7 @@ class GroupedGemm {
     params.k = static_cast<int>(gemm.k);
     params.mainloop = mainloop(gemm, *launch.context);
     params.store = Store::params(gemm, params.table, *launch.context);
+    if (gemm.scales.blocks) params.store.scales.a = params.store.scales.b = nullptr;  // the mainloop applies them
     params.record = launch.record;
     launch_gemm_kernel<Kernel>(launch, params, kCluster);
   }
@@ -51,6 +55,17 @@ class GroupedGemm {
     params.b = tensor_map(gemm.b, gemm.type, gemm.groups.count * gemm.n, gemm.k, Mainloop::kBoxRowsOfB, kDepth);
     params.n = static_cast<int>(gemm.n);
     params.words = gemm.groups.words;
+    if constexpr (kScaled) {
+      const GemmScales& scales = gemm.scales;
+      params.scales.a = scales.a;
+      params.scales.b = scales.blocks ? scales.b : nullptr;
+      params.scales.steps = static_cast<int>(scale_blocks(gemm.k));
+      params.scales.rows = static_cast<int>(gemm.m);
+      params.scales.blocks_of_n = static_cast<int>(GemmScales::blocks_of_columns(gemm.n, Gated));
+      params.scales.of_rows = scales.a_per_row ? scales.a : nullptr;
+      params.scales.of_columns = scales.b_per_column ? scales.b : nullptr;
+      params.scales.n = static_cast<int>(gemm.n);
+    }
     return params;
   }
 };

@@ -28,6 +28,9 @@ extern const GemmKernel kBf16Groups128x256;
 extern const GemmKernel kF16Groups128x256;
 extern const GemmKernel kBf16GatedGroups128x256;
 extern const GemmKernel kF16GatedGroups128x256;
+extern const GemmKernel kE4m3ToBf16Groups128x256;
+extern const GemmKernel kE4m3ToBf16GatedGroups128x256;
+extern const GemmKernel kE4m3ToE4m3GatedGroups128x256;
 
 extern const SkinnyKernel kBf16Skinny16;
 extern const SkinnyKernel kBf16Skinny32;
@@ -44,12 +47,12 @@ namespace {
 
 /// Describes a kernel, or the kernel that a GEMM needs.
 template <class T>
-std::string describe(const T& of, bool is_grouped, bool gated) {
+std::string describe(const T& of, bool is_grouped, bool gated, bool quantises) {
   const std::string types =
       of.type == of.out_type ? name(of.type) : fmt::format("{} to {}", name(of.type), name(of.out_type));
-  return fmt::format("{} {}x{}{}{}{}", types, of.tile_m, of.tile_n,
+  return fmt::format("{} {}x{}{}{}{}{}", types, of.tile_m, of.tile_n,
                      of.b_layout == BLayout::kKxN ? " with B as KxN" : "", gated ? " gated" : "",
-                     is_grouped ? " with groups" : "");
+                     is_grouped ? " with groups" : "", quantises ? " with scales of C" : "");
 }
 
 /// Returns whether rows and matrices start at multiples of 16 bytes, as TMA needs.
@@ -64,18 +67,33 @@ bool is_for_tma(const Gemm& gemm) {
 bool is_for(const GemmKernel& kernel, const Gemm& gemm) {
   return kernel.type == gemm.type && kernel.out_type == gemm.out_type && kernel.tile_m == gemm.tile_m &&
          kernel.tile_n == gemm.tile_n && kernel.b_layout == gemm.b_layout &&
-         kernel.is_grouped == (gemm.groups.count > 0) && kernel.gated == is_gated(gemm.activation);
+         kernel.is_grouped == (gemm.groups.count > 0) && kernel.gated == is_gated(gemm.activation) &&
+         kernel.quantises == (gemm.scales.out != nullptr);
 }
 
 }  // namespace
 
 std::span<const GemmKernel* const> gemm_kernels() {
-  static const std::array kernels{&kBf16Tile128x256,        &kBf16Tile128x256KxN,    &kBf16Tile128x128,
-                                  &kF16Tile128x256,         &kF16Tile128x256KxN,     &kE4m3ToBf16Tile128x128,
-                                  &kE4m3ToF16Tile128x128,   &kE4m3ToE4m3Tile128x128, &kBf16Tile128x192,
-                                  &kBf16Gated128x256,       &kF16Gated128x256,       &kE4m3ToBf16Gated128x128,
-                                  &kE4m3ToE4m3Gated128x128, &kBf16Groups128x256,     &kF16Groups128x256,
-                                  &kBf16GatedGroups128x256, &kF16GatedGroups128x256};
+  static const std::array kernels{&kBf16Tile128x256,
+                                  &kBf16Tile128x256KxN,
+                                  &kBf16Tile128x128,
+                                  &kF16Tile128x256,
+                                  &kF16Tile128x256KxN,
+                                  &kE4m3ToBf16Tile128x128,
+                                  &kE4m3ToF16Tile128x128,
+                                  &kE4m3ToE4m3Tile128x128,
+                                  &kBf16Tile128x192,
+                                  &kBf16Gated128x256,
+                                  &kF16Gated128x256,
+                                  &kE4m3ToBf16Gated128x128,
+                                  &kE4m3ToE4m3Gated128x128,
+                                  &kBf16Groups128x256,
+                                  &kF16Groups128x256,
+                                  &kBf16GatedGroups128x256,
+                                  &kF16GatedGroups128x256,
+                                  &kE4m3ToBf16Groups128x256,
+                                  &kE4m3ToBf16GatedGroups128x256,
+                                  &kE4m3ToE4m3GatedGroups128x256};
   return kernels;
 }
 
@@ -107,10 +125,11 @@ const GemmKernel& find_gemm_kernel(const Gemm& gemm) {
   std::string known;
   for (const GemmKernel* kernel : gemm_kernels()) {
     if (is_for(*kernel, gemm)) return *kernel;
-    known += (known.empty() ? "" : ", ") + describe(*kernel, kernel->is_grouped, kernel->gated);
+    known += (known.empty() ? "" : ", ") + describe(*kernel, kernel->is_grouped, kernel->gated, kernel->quantises);
   }
-  throw Unsupported(fmt::format("gemm: tiles of {} given, the GPU's kernels are {}",
-                                describe(gemm, gemm.groups.count > 0, is_gated(gemm.activation)), known));
+  throw Unsupported(
+      fmt::format("gemm: tiles of {} given, the GPU's kernels are {}",
+                  describe(gemm, gemm.groups.count > 0, is_gated(gemm.activation), gemm.scales.out != nullptr), known));
 }
 
 }  // namespace tandem::cuda

@@ -3,6 +3,7 @@
 namespace tandem::cuda {
 
 extern const GemmKernel kBf16Groups128x256;
-const GemmKernel kBf16Groups128x256 = GroupedGemm<cutlass::bfloat16_t, 128, 256>::description(DType::kBF16);
+const GemmKernel kBf16Groups128x256 =
+    GroupedGemm<cutlass::bfloat16_t, 128, 256>::description(DType::kBF16, DType::kBF16);
 
 }  // namespace tandem::cuda

@@ -3,6 +3,7 @@
 namespace tandem::cuda {
 
 extern const GemmKernel kBf16GatedGroups128x256;
-const GemmKernel kBf16GatedGroups128x256 = GroupedGemm<cutlass::bfloat16_t, 128, 256, true>::description(DType::kBF16);
+const GemmKernel kBf16GatedGroups128x256 =
+    GroupedGemm<cutlass::bfloat16_t, 128, 256, true>::description(DType::kBF16, DType::kBF16);
 
 }  // namespace tandem::cuda

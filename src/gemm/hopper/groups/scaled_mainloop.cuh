@@ -1,0 +1,149 @@
+#pragma once
+/// The products of a grouped GEMM of fp8 values. The tensor cores add 128 of them at a time. The threads add these sums
+/// in f32, with the scales of the blocks if there are such. So long sums do not have the tensor cores' few bits, and
+/// integers stay exact.
+///
+/// A warpgroup computes half of a tile's columns at a time: there are no registers for a second set of all sums.
+
+#include "gemm/hopper/groups/grouped_mainloop.cuh"
+
+namespace tandem::cuda {
+
+/// Scales of blocks as the kernel reads them. Without blocks every factor is 1.
+struct BlockScales {
+  const float* a = nullptr;  ///< [m][steps]
+  const float* b = nullptr;  ///< [group][blocks of n][steps]; null: no blocks
+  int steps = 0;
+  int rows = 0;  ///< m
+  int blocks_of_n = 0;
+  // Scales that the epilogue reads; null: none.
+  const float* of_rows = nullptr;     ///< [m]
+  const float* of_columns = nullptr;  ///< [group][n]
+  int n = 0;
+};
+
+/// Gated: each 8 columns are gates and ups in turn, whose blocks have scales of their own.
+template <class Base, bool Gated>
+class ScaledMainloop : public GroupedMainloop<Base> {
+  using Grouped = GroupedMainloop<Base>;
+  using Element = typename Base::ElementA;
+  static constexpr int kGroup = 128;  // threads
+  static constexpr int kHalf = 128;   // columns that are computed together, and those of a block of B
+  static constexpr int kStages = Base::DispatchPolicy::Stages;
+  static constexpr int kSums = kHalf / 2;  // of a thread in a half
+  static_assert(cute::size<0>(typename Base::TileShape{}) == 128 && cute::size<1>(typename Base::TileShape{}) == 256);
+  static_assert(Grouped::kDepth == 128 && sizeof(Element) == 1);
+
+ public:
+  using MainloopPipeline = typename Grouped::MainloopPipeline;
+  using PipelineState = typename Grouped::PipelineState;
+  using TensorStorage = typename Grouped::TensorStorage;
+  static constexpr bool kHasBlocks = true;
+
+  struct Params : Grouped::Params {
+    BlockScales scales;
+  };
+
+  /// Called by each computing thread before the steps of a tile. The epilogue's scales come to the L1 cache meanwhile:
+  /// beside the stream of B, memory takes microseconds to answer.
+  __device__ void begin(const Params& params, const PanelTile& tile, int thread) {
+    const BlockScales& s = params.scales;
+    const int row = tile.row + thread / kGroup * 64 + thread % kGroup / 32 * 16 + thread % 32 / 4;
+    const int block = tile.column * 2;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      a_[i] = min(row + 8 * i, s.rows - 1) * s.steps;
+      b_[i] = (tile.group * s.blocks_of_n + min(block + i, s.blocks_of_n - 1)) * s.steps;
+    }
+    constexpr int kLine = 32;  // floats
+    const int place = thread * kLine;
+    const int column = tile.column * 2 * kHalf + place;
+    if (s.of_columns != nullptr && place <= 2 * kHalf && column < s.n)
+      prefetch_line(s.of_columns + Size{tile.group} * s.n + column);
+    if (s.of_rows != nullptr && place <= kGroup && tile.row + place < s.rows)
+      prefetch_line(s.of_rows + tile.row + place);
+  }
+
+  template <class Sums, class Store>
+  __device__ void mma(MainloopPipeline pipeline, PipelineState state, Sums& sums, int count, int thread,
+                      TensorStorage& storage, const Params& params, Store&) const {
+    const auto a_tiles = cute::make_tensor(cute::make_smem_ptr(storage.smem_A.data()), typename Base::SmemLayoutA{});
+    const auto b_halves = cute::make_tensor(cute::make_smem_ptr(storage.smem_B.data()), HalvesOfB{});
+    HalfMma half_mma;
+    const auto part = half_mma.get_slice(__shfl_sync(0xFFFFFFFFU, thread / kGroup, 0) * kGroup);
+    const auto a = part.make_fragment_A(part.partition_A(a_tiles));
+    const auto b = part.make_fragment_B(part.partition_B(b_halves));
+    auto products = cute::partition_fragment_C(half_mma, cute::Shape<cute::Int<128>, cute::Int<kHalf>>{});
+    static_assert(decltype(cute::size(products))::value == kSums);
+    cute::clear(sums);
+    Factors next = factors_of(params.scales, 0);
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const Factors factors = next;
+      next = factors_of(params.scales, min(i + 1, count - 1));
+      pipeline.consumer_wait(state, pipeline.consumer_try_wait(state));
+      multiply(half_mma, a, b, state.index(), 0, products);
+      add<0>(products, factors, sums);
+      multiply(half_mma, a, b, state.index(), 1, products);
+      pipeline.consumer_release(state);
+      add<1>(products, factors, sums);
+      ++state;
+    }
+  }
+
+ private:
+  using HalvesOfB = decltype(cute::tile_to_shape(
+      typename Base::SmemLayoutAtomB{}, cute::Shape<cute::Int<kHalf>, cute::Int<128>, cute::Int<2 * kStages>>{},
+      cute::Step<cute::_1, cute::_2, cute::_3>{}));
+  using HalfMma = decltype(cute::make_tiled_mma(
+      cute::GMMA::ss_op_selector<Element, Element, float, cute::Shape<cute::Int<128>, cute::Int<kHalf>, cute::Int<128>>,
+                                 cute::GMMA::Major::K, cute::GMMA::Major::K>(),
+      cute::Layout<cute::Shape<cute::_2, cute::_1, cute::_1>>{}));
+
+  /// The scales of this thread's two rows, and of two blocks of B.
+  struct Factors {
+    float a[2], b[2];
+  };
+  __device__ Factors factors_of(const BlockScales& s, int step) const {
+    if (s.b == nullptr) return {{1, 1}, {1, 1}};
+    return {{__ldg(s.a + a_[0] + step), __ldg(s.a + a_[1] + step)},
+            {__ldg(s.b + b_[0] + step), __ldg(s.b + b_[1] + step)}};
+  }
+
+  /// Computes half `half` of a step's columns.
+  template <class A, class B, class Products>
+  __device__ static void multiply(HalfMma& mma, const A& a, const B& b, int stage, int half, Products& products) {
+    using cute::_;
+    cute::warpgroup_fence_operand(products);
+    cute::warpgroup_arrive();
+    mma.accumulate_ = cute::GMMA::ScaleOut::Zero;
+#pragma unroll
+    for (int i = 0; i < cute::size<2>(a); ++i) {
+      cute::gemm(mma, a(_, _, i, stage), b(_, _, i, 2 * stage + half), products);
+      mma.accumulate_ = cute::GMMA::ScaleOut::One;
+    }
+    cute::warpgroup_commit_batch();
+    cute::warpgroup_wait<0>();
+    cute::warpgroup_fence_operand(products);
+  }
+
+  /// Adds a half's products to the sums. For each 8 columns a thread has two neighbours of either row.
+  template <int kWhich, class Products, class Sums>
+  __device__ static void add(const Products& products, const Factors& factors, Sums& sums) {
+    float scales[2][2];  // [row][even or odd group of 8 columns]
+#pragma unroll
+    for (int row = 0; row < 2; ++row)
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd) scales[row][odd] = factors.a[row] * factors.b[Gated ? odd : kWhich];
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      float& sum = sums(kWhich * kSums + i);
+      sum = fmaf(products(i), scales[i / 2 % 2][i / 4 % 2], sum);
+    }
+  }
+
+  int a_[2] = {};  // places of the scales of this thread's rows
+  int b_[2] = {};  // places of the scales of the tile's blocks of B
+};
+
+}  // namespace tandem::cuda
