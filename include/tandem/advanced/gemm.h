@@ -115,7 +115,9 @@ struct GemmScales {
 };
 
 /// The wait before a tile's rows of A are read: the word of every chunk that the tile touches must have reached
-/// `*epoch` times `arrivals`. Without words there is no wait. Rows from `own_a` need no wait.
+/// `*epoch` times `arrivals`. A tile that follows shards touches one chunk, so it waits for one word. A tile of kRowMajor
+/// may touch several. A tile of GemmGroups waits for GemmGroups::words words, the first of which is GemmPanel::word.
+/// Without words there is no wait. Rows from `own_a` need no wait.
 struct GemmGate {
   const Signal* words = nullptr;  ///< [chunk], of this PE
   const Epoch* epoch = nullptr;   ///< the number of the call, in device memory
