@@ -6,7 +6,7 @@
 /// B is row-major, either n x k as the weights of PyTorch's Linear (BLayout::kNxK), or k x n.
 ///
 /// A persistent kernel computes the tiles of C in `order`. It waits at the `gate` before it loads the rows of a tile,
-/// and stores the tile to its `destination`, which notifies whoever needs it. The rows of A and C belong to PEs in
+/// and stores the tile to its `destination`, which may notify PEs. The rows of A and C belong to PEs in
 /// equal `shards`, each cut into `splits` chunks. Gates and notifications have one signal word for each chunk.
 ///
 /// Everything here is plain data, so the same description reaches a GPU kernel and the simulator.
@@ -106,7 +106,9 @@ TANDEM_DEVICE constexpr bool is_gated(Activation activation) {
 TANDEM_DEVICE constexpr Size columns_after(Activation activation, Size n) { return is_gated(activation) ? n / 2 : n; }
 
 /// The wait before a tile's rows of A are read: the word of every chunk that the tile touches must have reached
-/// `*epoch` times `arrivals`. Without words there is no wait. Rows from `own_a` need no wait.
+/// `*epoch` times `arrivals`. A tile that follows shards touches one chunk, so it waits for one word. A tile of
+/// kRowMajor may touch several. A tile of GemmGroups waits for GemmGroups::words words, the first of which is
+/// GemmPanel::word. Without words there is no wait. Rows from `own_a` need no wait.
 struct GemmGate {
   const Signal* words = nullptr;  ///< [chunk], of this PE
   const Epoch* epoch = nullptr;   ///< the number of the call, in device memory

@@ -35,7 +35,7 @@ class Fiber {
   /// the fiber was found to have overflowed its stack; it is finished then.
   void resume();
 
-  /// Called within a fiber: gives control back to whoever resumed it. Not within a destructor while `unwinding`.
+  /// Called within a fiber: gives control back to the caller of resume. Not within a destructor while `unwinding`.
   static void suspend();
 
   /// The fiber that is running, or null outside of all.

@@ -28,7 +28,7 @@ class Switch {
   void prepare(const Stack& stack, Main main, void* argument);
   /// Onto the fiber's stack; returns when the fiber leaves.
   void enter();
-  /// Back to whoever entered; returns with the next `enter`.
+  /// Switches back to the caller of `enter`; returns with the next `enter`.
   void leave();
   [[noreturn]] void leave_for_good();
 
@@ -42,7 +42,7 @@ class Switch {
 
   Main main_ = nullptr;
   void* argument_ = nullptr;
-  void* other_ = nullptr;  // the side that does not run: the fiber's context, or the context of whoever entered
+  void* other_ = nullptr;  // the side that does not run: the fiber's context, or the context that entered
 #endif
 };
 
