@@ -103,12 +103,15 @@ constexpr int kPes = 3;
 /// Runs of two plans that alternate in two streams. Returns the number of wrong elements.
 Size run_in_two_streams(World& world, bool ordered, bool double_buffered) {
   constexpr Operator kOps[] = {Operator::kAllGatherGemm, Operator::kGemmReduceScatter};
-  OperatorOptions options{.m = 37, .n = 24, .k = 12, .type = DType::kF32, .form = Form::kOverlapped};
-  options.copy_by = CopyBy::kCopyEngine;
+  // Gathered rows and sums are of the same size, so that they share buffers.
+  OperatorOptions options{.m = 37, .n = 24, .k = 24, .type = DType::kF32, .form = Form::kOverlapped};
+  options.copy_by = double_buffered ? CopyBy::kCopyEngine : CopyBy::kSm;
   options.tile_m = options.tile_n = 16;
   options.splits = 2;
   options.memory = std::make_shared<TransportMemory>(world);
-  constexpr int kRuns = 6;
+  // Plans that alternate would never share a side.
+  constexpr int kPlans[] = {0, 1, 1, 0, 1, 0, 0, 1};
+  constexpr int kRuns = std::size(kPlans);
   const auto expected = test::reference(options, kRuns);
   std::unique_ptr<OperatorPlan> plans[2];
   for (int i = 0; i < 2; ++i) {
@@ -118,19 +121,19 @@ Size run_in_two_streams(World& world, bool ordered, bool double_buffered) {
   Stream streams[] = {world.make_stream("even"), world.make_stream("odd")};
   std::vector<float*> results;
   for (int run = 0; run < kRuns; ++run) {
-    const test::Shards shards(kOps[run % 2], options, world.pe(), kPes);
+    const test::Shards shards(kOps[kPlans[run]], options, world.pe(), kPes);
     const auto matrix = [&](Size size) { return world.heap().allocate_local<float>(size, "matrix"); };
     float *const a = matrix(shards.a_size()), *const b = matrix(shards.b_size());
     test::fill(a, run, 0, shards.a_rows, shards.a_cols);
     test::fill(b, run, 1, shards.b_rows, shards.b_cols);
     results.push_back(matrix(shards.c_size()));
     if (ordered && run > 0) streams[run % 2].wait(streams[1 - run % 2].record());
-    plans[run % 2]->run(streams[run % 2], a, b, results.back());
+    plans[kPlans[run]]->run(streams[run % 2], a, b, results.back());
   }
   for (Stream& stream : streams) stream.synchronize();
   Size wrong = 0;
   for (int run = 0; run < kRuns; ++run) {
-    const test::Shards shards(kOps[run % 2], options, world.pe(), kPes);
+    const test::Shards shards(kOps[kPlans[run]], options, world.pe(), kPes);
     for (Size i = 0; i < shards.c_size(); ++i) {
       const Size row = shards.c_rows.begin + i / shards.c_cols.size();
       const Size column = shards.c_cols.begin + i % shards.c_cols.size();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operators/plan/operator.h"
+
 namespace tandem {
 
 TransportMemory::TransportMemory(World& world) {
