@@ -93,5 +93,48 @@ TEST(ExpertGemms, AreRightOnCpus) {
   }
 }
 
+TEST(ExpertGemms, RefuseOptionsByName) {
+  Simulation simulation(load_machine("h200x4"), 2);
+  simulation.run([](World& world) {
+    const auto message = [&](const auto& change) {
+      ExpertGemmOptions options = runs_of(kCases[4]).options;
+      options.experts.experts = 4;
+      change(options);
+      try {
+        make_expert_gemms(world, options);
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+      return std::string();
+    };
+    EXPECT_EQ(message([](auto&) {}), "");
+    EXPECT_THAT(message([](auto& o) { o.intermediate = 0; }), HasSubstr("intermediate: 0 given to experts"));
+    EXPECT_THAT(message([](auto& o) { o.experts.align = 12; }), HasSubstr("align: 12 given to experts"));
+    EXPECT_THAT(message([](auto& o) { o.experts.layout = ExpertLayout::kInPlace; }), HasSubstr("layout: in_place"));
+    EXPECT_THAT(message([](auto& o) { o.experts.wire = ExpertWire::kGiven; }), HasSubstr("wire: given given"));
+    EXPECT_THAT(message([](auto& o) { o.experts.batches = 1; }), HasSubstr("batches: 1 given"));
+    EXPECT_THAT(message([](auto& o) { o.column_chunks = 4; }), HasSubstr("column_chunks: 4 given"));
+    EXPECT_THAT(message([](auto& o) { o.communication_sms = 0; }), HasSubstr("communication_sms: 0 given"));
+    EXPECT_THAT(message([](auto& o) { o.experts.transport = ExpertTransport::kPackets; }),
+                HasSubstr("dispatch_gemm: overlapped given to experts, allowed is sequential with packets"));
+  });
+}
+
+/// Phantom simulations know who has how many rows. Sums of few bytes are not worth the steps of the overlapped form.
+TEST(ExpertGemms, ChooseFormsByPredictions) {
+  const auto form = [](Size tokens) {
+    ExpertForm chosen = ExpertForm::kRule;
+    Simulation simulation(load_machine("h200x8"), 8, {.phantom = true});
+    simulation.run([&](World& world) {
+      const ExpertOptions experts{.max_tokens = tokens, .hidden = 7168, .experts = 256, .top_k = 8};
+      const auto plan = make_expert_gemms(world, {.experts = experts, .intermediate = 2048});
+      if (world.pe() == 0) chosen = plan->options().gemm_combine;
+    });
+    return chosen;
+  };
+  EXPECT_EQ(form(16), kSequential);
+  EXPECT_EQ(form(4096), kOverlapped);
+}
+
 }  // namespace
 }  // namespace tandem
