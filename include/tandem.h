@@ -626,6 +626,70 @@ tandem_status tandem_experts_combine_receive(tandem_experts* experts, const tand
 /** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
 tandem_status tandem_experts_destroy(tandem_experts* experts);
 
+/** The products of a layer with experts, overlapped with the travel of rows. tandem/layer/expert_gemms.h defines the
+ * results. */
+typedef enum TANDEM_INT {
+  TANDEM_EXPERT_FORM_BY_RULE = 0,
+  TANDEM_EXPERT_SEQUENTIAL = 1,
+  TANDEM_EXPERT_OVERLAPPED = 2
+} tandem_expert_form;
+
+/** The calls of a plan, the same on all PEs. A zero means the default for every field after `type`. */
+typedef struct {
+  size_t max_tokens;                /**< the most tokens of a PE */
+  size_t hidden;                    /**< elements of a token's row */
+  size_t intermediate;              /**< columns between both products */
+  int experts;                      /**< of all PEs, a multiple of their number */
+  int top_k;                        /**< choices of a token, 1 to 16 */
+  tandem_dtype type;                /**< TANDEM_BF16 or TANDEM_F16 */
+  tandem_activation activation;     /**< of the first product; gated ones take B of tandem_interleave_gates() */
+  tandem_expert_form dispatch_gemm; /**< whether rows travel beside the first product */
+  tandem_expert_form gemm_combine;  /**< whether sums travel beside the second product */
+  int communication_sms;            /**< SMs beside the products; 0: chosen by a model */
+  int column_chunks;                /**< of an overlapped second product; 0: 4 */
+} tandem_expert_gemms_problem;
+
+/** The arguments of a dispatch with the first product: any memory of this PE. */
+typedef struct {
+  size_t tokens;       /**< rows of x, at least the tokens of the routing */
+  const void* x;       /**< tokens x hidden */
+  const void* routing; /**< made by tandem_expert_gemms_route() with this plan */
+  const void* b;       /**< experts here x intermediate (twice as many if gated) x hidden */
+  void* rows;          /**< rows x hidden: the dispatched rows */
+  void* out;           /**< rows x intermediate */
+} tandem_dispatch_gemm;
+
+/** The arguments of the second product with a combination: any memory of this PE. */
+typedef struct {
+  size_t tokens;       /**< rows of out, at least the tokens of the routing */
+  const void* a;       /**< rows x intermediate, as a dispatch with product leaves them */
+  const void* routing; /**< made by tandem_expert_gemms_route() with this plan */
+  const void* b;       /**< experts here x hidden x intermediate */
+  void* y;             /**< rows x hidden: the products */
+  const void* add;     /**< tokens x hidden; NULL: nothing is added */
+  void* out;           /**< tokens x hidden; it may be `add` */
+} tandem_gemm_combine;
+
+/** Routing and both products that are ready to run. */
+typedef struct tandem_expert_gemms tandem_expert_gemms;
+
+/** Makes a plan. All PEs call it with the same problem. */
+tandem_status tandem_expert_gemms_create(tandem_expert_gemms** gemms, tandem_world* world,
+                                         const tandem_expert_gemms_problem* problem);
+/** Returns the sizes of a plan on `pes` PEs. Its routings are those of tandem_experts with rows sorted and aligned to
+ * 128. */
+tandem_status tandem_expert_gemms_sizes_of(const tandem_expert_gemms_problem* problem, int pes,
+                                           tandem_experts_sizes* sizes);
+/** Enqueues a routing, as tandem_experts_route() does. */
+tandem_status tandem_expert_gemms_route(tandem_expert_gemms* gemms, const tandem_experts_choices* choices,
+                                        void* stream);
+/** Enqueues the transfer of rows to experts and the first product, likewise. */
+tandem_status tandem_expert_gemms_dispatch(tandem_expert_gemms* gemms, const tandem_dispatch_gemm* call, void* stream);
+/** Enqueues the second product and the weighted sums of its rows, likewise. */
+tandem_status tandem_expert_gemms_combine(tandem_expert_gemms* gemms, const tandem_gemm_combine* call, void* stream);
+/** Destroys the plan, as tandem_plan_destroy() does. NULL is allowed. */
+tandem_status tandem_expert_gemms_destroy(tandem_expert_gemms* gemms);
+
 /** Blocks until the stream is empty, and returns the failure of the GPU or of another PE, if any. */
 tandem_status tandem_synchronize(tandem_world* world, void* stream);
 /** Blocks until all PEs have called it. */

@@ -10,7 +10,7 @@
 #include "plans.h"
 #include "stream_order.h"
 #include "tandem/collectives.h"
-#include "tandem/layer/experts.h"
+#include "tandem/layer/expert_gemms.h"
 #include "tandem/operators.h"
 #include "tandem/send_recv.h"
 #include "tandem/transport_memory.h"
@@ -98,6 +98,11 @@ class CWorld {
   std::unique_ptr<ExpertPlan> make_experts_plan(const ExpertOptions& options) {
     auto plan = make_experts(world(), options);
     checks_.push_back(plan->refused_choices());
+    return plan;
+  }
+  std::unique_ptr<ExpertGemmPlan> make_expert_gemms_plan(const ExpertGemmOptions& options) {
+    auto plan = make_expert_gemms(world(), options);
+    checks_.push_back(plan->experts().refused_choices());
     return plan;
   }
   /// Returns the handle of a heap or registered buffer, or of other memory of this PE; none for NULL.

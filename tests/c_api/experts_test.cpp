@@ -156,5 +156,45 @@ TEST(Experts, BadInputIsRefusedByName) {
   });
 }
 
+/// Both products by one expert on each PE, whose first matrix is the identity and whose second one is twice that.
+TEST(ExpertGemms, MultiplyOnTheWay) {
+  run_in_c(2, [](CPeer& peer) {
+    Experts e(peer);
+    constexpr tandem_expert_gemms_problem kProblem{
+        .max_tokens = 2, .hidden = kHidden, .intermediate = kHidden, .experts = 2, .top_k = 1, .type = TANDEM_BF16};
+    tandem_expert_gemms* gemms = nullptr;
+    EXPECT_EQ(unlike(tandem_expert_gemms_create(&gemms, peer.world, &kProblem), TANDEM_SUCCESS), "");
+    tandem_experts_sizes sizes{};
+    EXPECT_EQ(unlike(tandem_expert_gemms_sizes_of(&kProblem, 2, &sizes), TANDEM_SUCCESS), "");
+    auto* const first = e.allocate<bf16>(kHidden * kHidden);
+    auto* const second = e.allocate<bf16>(kHidden * kHidden);
+    for (size_t i = 0; i < kHidden * kHidden; ++i) {
+      first[i] = convert<bf16>(i % (kHidden + 1) == 0 ? 1.0F : 0.0F);
+      second[i] = convert<bf16>(2 * convert<float>(first[i]));
+    }
+    auto* const rows = e.allocate<bf16>(sizes.rows * kHidden);
+    auto* const h = e.allocate<bf16>(sizes.rows * kHidden);
+    auto* const y = e.allocate<bf16>(sizes.rows * kHidden);
+    e.routing = e.allocate<std::byte>(sizes.routing_bytes);
+    e.ids[0] = 1 - peer.pe;
+    e.ids[1] = -1;
+    const tandem_experts_choices choices = e.choices();
+    EXPECT_EQ(unlike(tandem_expert_gemms_route(gemms, &choices, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_dispatch_gemm there{.tokens = 2, .x = e.x, .routing = e.routing, .b = first, .rows = rows, .out = h};
+    EXPECT_EQ(unlike(tandem_expert_gemms_dispatch(gemms, &there, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_gemm_combine back{
+        .tokens = 2, .a = h, .routing = e.routing, .b = second, .y = y, .add = e.x, .out = e.out};
+    EXPECT_EQ(unlike(tandem_expert_gemms_combine(gemms, &back, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(convert<float>(e.out[kHidden - 1]), static_cast<float>(3 * peer.pe));
+    EXPECT_EQ(convert<float>(e.out[kHidden]), static_cast<float>(peer.pe + 1));
+    tandem_dispatch_gemm wrong = there;
+    wrong.b = nullptr;
+    EXPECT_EQ(unlike(tandem_expert_gemms_dispatch(gemms, &wrong, peer.stream), kInvalid, "b: none given"), "");
+    EXPECT_EQ(unlike(tandem_expert_gemms_destroy(gemms), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
+  });
+}
+
 }  // namespace
 }  // namespace tandem::test

@@ -1,6 +1,7 @@
 // Layers with experts in C.
 #include "tandem/layer/experts.h"
 #include "guard.h"
+#include "layer/expert_sizes.h"
 
 static_assert(TANDEM_ROWS_SORTED == static_cast<int>(tandem::ExpertLayout::kSorted) &&
               TANDEM_ROWS_IN_PLACE == static_cast<int>(tandem::ExpertLayout::kInPlace));
@@ -47,7 +48,22 @@ tandem::ExpertOptions options_of(const tandem_experts_problem& problem) {
   return options;
 }
 
-tandem_experts_sizes sizes_of(const tandem::ExpertOptions& options, int pes) {
+/// Calls enqueue(plan, stream) in the order of the world's calls.
+template <class Enqueue>
+tandem_status enqueued(tandem_experts* experts, void* stream, const Enqueue& enqueue) {
+  return guarded([&] {
+    const auto made = plans().at(experts, "experts");
+    const tandem::c::InWorld world(&made->world);
+    world->in_order(stream, [&](bool) {
+      tandem::Stream borrowed = world->borrow_stream(stream);
+      enqueue(*made->plan, borrowed);
+    });
+  });
+}
+
+}  // namespace
+
+tandem_experts_sizes tandem::c::expert_sizes_in_c(const tandem::ExpertOptions& options, int pes) {
   alignas(16) static const std::int32_t origin = 0;  // only distances from it are used
   const tandem::ExpertSizes sizes = tandem::expert_sizes(options, pes);
   const tandem::ExpertRouting routing = tandem::expert_routing(options, pes, &origin);
@@ -68,21 +84,6 @@ tandem_experts_sizes sizes_of(const tandem::ExpertOptions& options, int pes) {
           .choice_stride = static_cast<size_t>(routing.choice_stride)};
 }
 
-/// Calls enqueue(plan, stream) in the order of the world's calls.
-template <class Enqueue>
-tandem_status enqueued(tandem_experts* experts, void* stream, const Enqueue& enqueue) {
-  return guarded([&] {
-    const auto made = plans().at(experts, "experts");
-    const tandem::c::InWorld world(&made->world);
-    world->in_order(stream, [&](bool) {
-      tandem::Stream borrowed = world->borrow_stream(stream);
-      enqueue(*made->plan, borrowed);
-    });
-  });
-}
-
-}  // namespace
-
 tandem_status tandem_experts_create(tandem_experts** experts, tandem_world* world,
                                     const tandem_experts_problem* problem) {
   return guarded([&] {
@@ -99,14 +100,14 @@ tandem_status tandem_experts_get_sizes(tandem_experts* experts, tandem_experts_s
   return guarded([&] {
     const auto made = plans().at(experts, "experts");
     tandem_experts_sizes& to = given(sizes, "sizes");
-    to = sizes_of(made->plan->options(), made->world.world.pes());
+    to = tandem::c::expert_sizes_in_c(made->plan->options(), made->world.world.pes());
   });
 }
 
 tandem_status tandem_experts_sizes_of(const tandem_experts_problem* problem, int pes, tandem_experts_sizes* sizes) {
   return guarded([&] {
     if (pes < 1) throw tandem::InvalidArgument(fmt::format("pes: {} given, allowed is 1 or more", pes));
-    given(sizes, "sizes") = sizes_of(options_of(given(problem, "problem")), pes);
+    given(sizes, "sizes") = tandem::c::expert_sizes_in_c(options_of(given(problem, "problem")), pes);
   });
 }
 

@@ -34,6 +34,8 @@ QUANTISATIONS = {"none": 0, "static": 1, "row": 2, "128": 3}
 WIRES = {"fp8": 1, "int8": 2}
 EXPERT_LAYOUTS = {"sorted": 0, "by_expert": 1, "in_place": 2}
 EXPERT_WIRES = {"type": 0, "quantised": 1, "given": 2}
+EXPERT_FORMS = {"rule": 0, "sequential": 1, "overlapped": 2}
+GATED = {"swiglu": 4, "geglu": 5}
 TYPES = {
     "float32": 1,
     "float16": 2,
@@ -101,6 +103,10 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "experts_dispatch": [_address, ctypes.POINTER(_structs.ExpertsRows), _address],
     "experts_combine": [_address, ctypes.POINTER(_structs.ExpertsSums), _address],
     "experts_destroy": [_address],
+    "expert_gemms_create": [_out, _address, ctypes.POINTER(_structs.ExpertGemmsProblem)],
+    "expert_gemms_dispatch": [_address, ctypes.POINTER(_structs.DispatchGemm), _address],
+    "expert_gemms_combine": [_address, ctypes.POINTER(_structs.GemmCombine), _address],
+    "expert_gemms_destroy": [_address],
     "synchronize": [_address, _address],
     "barrier": [_address],
 }

@@ -141,3 +141,17 @@ class ExpertsPlan(LayerPlan):
     def combine(self, stream: int | None, **sums: Any) -> None:
         """Sums the experts' rows, with the fields of tandem_experts_sums."""
         self._enqueue("experts_combine", _structs.ExpertsSums(**sums), stream)
+
+
+class ExpertGemmsPlan(LayerPlan):
+    """A plan of the products of a layer with experts."""
+
+    kind, problem = "expert_gemms", _structs.ExpertGemmsProblem
+
+    def dispatch(self, stream: int | None, **call: Any) -> None:
+        """Moves rows to experts and multiplies them, with the fields of tandem_dispatch_gemm."""
+        self._enqueue("expert_gemms_dispatch", _structs.DispatchGemm(**call), stream)
+
+    def combine(self, stream: int | None, **call: Any) -> None:
+        """Multiplies rows and sums them at their tokens, with the fields of tandem_gemm_combine."""
+        self._enqueue("expert_gemms_combine", _structs.GemmCombine(**call), stream)

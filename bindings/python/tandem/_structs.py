@@ -218,3 +218,48 @@ class ExpertsSums(ctypes.Structure):
     """tandem_experts_sums."""
 
     _fields_ = [("tokens", _size), ("y", _address), ("routing", _address), ("add", _address), ("out", _address)]
+
+
+class ExpertGemmsProblem(ctypes.Structure):
+    """tandem_expert_gemms_problem."""
+
+    _fields_ = [
+        ("max_tokens", _size),
+        ("hidden", _size),
+        ("intermediate", _size),
+        ("experts", _int),
+        ("top_k", _int),
+        ("type", _int),
+        ("activation", _int),
+        ("dispatch_gemm", _int),
+        ("gemm_combine", _int),
+        ("communication_sms", _int),
+        ("column_chunks", _int),
+    ]
+
+
+class DispatchGemm(ctypes.Structure):
+    """tandem_dispatch_gemm."""
+
+    _fields_ = [
+        ("tokens", _size),
+        ("x", _address),
+        ("routing", _address),
+        ("b", _address),
+        ("rows", _address),
+        ("out", _address),
+    ]
+
+
+class GemmCombine(ctypes.Structure):
+    """tandem_gemm_combine."""
+
+    _fields_ = [
+        ("tokens", _size),
+        ("a", _address),
+        ("routing", _address),
+        ("b", _address),
+        ("y", _address),
+        ("add", _address),
+        ("out", _address),
+    ]

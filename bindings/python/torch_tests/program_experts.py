@@ -129,12 +129,12 @@ for dtype, layout, align, tokens in (
 layer(BF16, "sorted", 1, TOKENS, torch.int32)
 
 
-def whole(experts, tokens, top_k, hidden, intermediate, shared):
+def whole(experts, tokens, top_k, hidden, intermediate, shared, fused):
     """ParallelExperts beside all experts in float64: values and gradients."""
     torch.manual_seed(3)
     gate_up = (torch.randn(experts, 2 * intermediate, hidden) * hidden**-0.5).to(BF16)
     down = (torch.randn(experts, hidden, intermediate) * intermediate**-0.5).to(BF16)
-    layer = tt.ParallelExperts(hidden, intermediate, experts, max_tokens=TOKENS + 2)
+    layer = tt.ParallelExperts(hidden, intermediate, experts, max_tokens=TOKENS + 2, fused=fused)
     layer.load_state_dict({"gate_up_proj": gate_up, "down_proj": down})
     layer.load_state_dict(layer.state_dict())  # a part is as good as the whole
     xs = [random(80 + pe, tokens + pe % 2, hidden, dtype=BF16) for pe in range(size)]
@@ -164,8 +164,31 @@ def whole(experts, tokens, top_k, hidden, intermediate, shared):
     assert (weights.grad - kept[rank].grad).abs().max() <= 3e-2 * kept[rank].grad.abs().max()
 
 
-whole(2 * size, 5, 2, 32, 48, False)  # few experts, as Mixtral
-whole(8 * size, 6, 8, 48, 16, True)  # many, and a shared one, as DeepSeek-V3
+for fused in (True, False):
+    whole(2 * size, 5, 2, 32, 48, False, fused)  # few experts, as Mixtral
+    whole(8 * size, 6, 8, 48, 16, True, fused)  # many, and a shared one, as DeepSeek-V3
+
+# Both forms of the products have the same bits, also with gated activations.
+hidden, intermediate = 40, 24
+x, ids = random(rank, TOKENS, hidden, dtype=BF16), choices(rank, TOKENS)
+routing = tt.route(ids, experts=EXPERTS, hidden=hidden, align=128)
+gates, ups = (random(70 + i + rank, HERE, intermediate, hidden, dtype=BF16) for i in (0, 50))
+down = random(170 + rank, HERE, hidden, intermediate, dtype=BF16)
+mixed = torch.stack((gates.unflatten(1, (-1, 8)), ups.unflatten(1, (-1, 8))), 2).flatten(1, 3)
+with torch.no_grad():
+    results = []
+    for form in ("sequential", "overlapped"):
+        h = tt.dispatch_gemm(x, routing, mixed, activation="swiglu", form=form)
+        results.append(tt.gemm_combine(h, routing, down, form=form))
+    assert torch.equal(*results)
+    gate, up = tt.dispatch_gemm(x, routing, torch.cat((gates, ups), 1)).chunk(2, -1)
+    plain = tt.gemm_combine(F.silu(gate) * up, routing, down)
+    check_close("swiglu", results[0], plain)
+try:
+    tt.dispatch_gemm(x, tt.route(ids, experts=EXPERTS, hidden=hidden), mixed)
+    assert False
+except tt._experts.errors.InvalidArgument as error:
+    assert "align: 1 given to products of experts, allowed is 128" in str(error), error
 
 # fp8 on the way: quantised here, or given.
 x, ids = random(rank, TOKENS, 200, dtype=BF16), choices(rank, TOKENS)

@@ -12,8 +12,8 @@
 ///
 /// In the overlapped form of dispatch_gemm, rows travel expert by expert. One GEMM computes the first experts beside
 /// that, on the other SMs, and each panel waits for its experts' rows. A second GEMM computes the other experts on all
-/// SMs. In the overlapped form of gemm_combine, the GEMM goes by chunks of columns. The sums of each chunk travel beside
-/// the product of the next one.
+/// SMs. In the overlapped form of gemm_combine, the GEMM goes by chunks of columns. The sums of each chunk travel
+/// beside the product of the next one.
 
 #include <memory>
 #include <string>
@@ -27,7 +27,7 @@ namespace tandem {
 
 /// The order of a product and of the transfer of its rows.
 enum class ExpertForm {
-  kRule,        ///< by a model of both times
+  kRule,        ///< gemm_combine: by a model of both times; dispatch_gemm: sequential
   kSequential,  ///< one after the other
   kOverlapped,  ///< side by side
 };
@@ -41,14 +41,14 @@ struct ExpertGemmOptions {
   /// Tokens, experts and transport. The layout is kSorted, the wire kType, and there are no halves of calls. `align` is
   /// a multiple of tile_m, or 1 for tile_m itself.
   ExpertOptions experts;
-  Size intermediate = 0;                        ///< columns of the first product's result, 1 to 65,536
-  Activation activation = Activation::kNone;    ///< of the first product; gated ones take B of interleave_gates
-  ExpertForm dispatch_gemm = ExpertForm::kRule; ///< the overlapped form has chunks, not packets
-  ExpertForm gemm_combine = ExpertForm::kRule;  ///< likewise
-  int communication_sms = -1;  ///< SMs beside a GEMM for rows and sums; -1: as many as fill the links
-  int column_chunks = 0;       ///< of the overlapped gemm_combine, 2 to the tiles in a row; 0: 4
-  int tile_m = 128;            ///< rows of a tile
-  int tile_n = 256;            ///< columns of a tile
+  Size intermediate = 0;                         ///< columns of the first product's result, 1 to 65,536
+  Activation activation = Activation::kNone;     ///< of the first product; gated ones take B of interleave_gates
+  ExpertForm dispatch_gemm = ExpertForm::kRule;  ///< the overlapped form has chunks, not packets
+  ExpertForm gemm_combine = ExpertForm::kRule;   ///< likewise
+  int communication_sms = -1;                    ///< SMs beside a GEMM for rows and sums; -1: as many as fill the links
+  int column_chunks = 0;                         ///< of the overlapped gemm_combine, 2 to the tiles in a row; 0: 4
+  int tile_m = 128;                              ///< rows of a tile
+  int tile_n = 256;                              ///< columns of a tile
 };
 
 /// The arguments of `dispatch_gemm`: any memory of this PE.

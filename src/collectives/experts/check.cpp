@@ -92,10 +92,10 @@ void check(const ExpertPlan& plan, const World& world, const RouteCall& call) {
   const Size choices = call.tokens * o.top_k;
   const Size id = size_of(call.id_type);
   check_buffers(world,
-            {{"ids", call.ids, choices * id, id},
-             {"weights", call.weights, call.weights == nullptr ? 0 : choices * 4, 4},
-             {"tokens_on_device", call.tokens_on_device, call.tokens_on_device == nullptr ? 0 : 4, 4}},
-            {{"routing", call.routing, plan.routing_bytes(), 16}});
+                {{"ids", call.ids, choices * id, id},
+                 {"weights", call.weights, call.weights == nullptr ? 0 : choices * 4, 4},
+                 {"tokens_on_device", call.tokens_on_device, call.tokens_on_device == nullptr ? 0 : 4, 4}},
+                {{"routing", call.routing, plan.routing_bytes(), 16}});
 }
 
 void check(const ExpertPlan& plan, const World& world, const DispatchCall& call) {
@@ -112,11 +112,11 @@ void check(const ExpertPlan& plan, const World& world, const DispatchCall& call)
     throw InvalidArgument(fmt::format("out_scales: given to {} whose wire is type, allowed with fp8", kExperts));
   const Size rows = plan.dispatched_rows();
   check_buffers(world,
-            {{"x", call.x, call.tokens * o.hidden * in, in},
-             {"x_scales", call.x_scales, o.wire == ExpertWire::kGiven ? call.tokens * scales : 0, 4},
-             {"routing", call.routing, plan.routing_bytes(), 16}},
-            {{"out", call.out, rows * o.hidden * out, out},
-             {"out_scales", call.out_scales, (o.scales_by_group ? plan.scales_stride() : rows) * scales, 4}});
+                {{"x", call.x, call.tokens * o.hidden * in, in},
+                 {"x_scales", call.x_scales, o.wire == ExpertWire::kGiven ? call.tokens * scales : 0, 4},
+                 {"routing", call.routing, plan.routing_bytes(), 16}},
+                {{"out", call.out, rows * o.hidden * out, out},
+                 {"out_scales", call.out_scales, (o.scales_by_group ? plan.scales_stride() : rows) * scales, 4}});
 }
 
 void check(const ExpertPlan& plan, const World& world, const CombineCall& call) {
@@ -125,10 +125,10 @@ void check(const ExpertPlan& plan, const World& world, const CombineCall& call) 
   const Size type = size_of(o.type);
   const Size bytes = call.tokens * o.hidden * type;
   check_buffers(world,
-            {{"y", call.y, plan.rows() * o.hidden * type, type},
-             {"routing", call.routing, plan.routing_bytes(), 16},
-             {"add", call.add, call.add == nullptr || call.add == call.out ? 0 : bytes, type}},
-            {{"out", call.out, bytes, type}});
+                {{"y", call.y, plan.rows() * o.hidden * type, type},
+                 {"routing", call.routing, plan.routing_bytes(), 16},
+                 {"add", call.add, call.add == nullptr || call.add == call.out ? 0 : bytes, type}},
+                {{"out", call.out, bytes, type}});
 }
 
 }  // namespace tandem::kernels

@@ -18,7 +18,8 @@ struct ExpectTiles {
     const auto panels = static_cast<Epoch>(block.load_scalar(a.panels));
     for (int chunk = 0; chunk < a.order.chunks(); ++chunk) {
       const int tiles = a.order.end_of(chunk) - chunk * a.order.chunk_columns;
-      block.store_scalar(a.expected + chunk, block.load_scalar(a.expected + chunk) + panels * static_cast<Epoch>(tiles));
+      block.store_scalar(a.expected + chunk,
+                         block.load_scalar(a.expected + chunk) + panels * static_cast<Epoch>(tiles));
     }
   }
 };

@@ -2,8 +2,8 @@
 /// Rows to the PEs whose experts their tokens chose, expert by expert, beside the GEMM that waits for them.
 ///
 /// The experts of each PE are dealt with in waves. A wave brings the rows of some experts to their places and adds to
-/// the wave's word. A row crosses once for each PE, in the first wave that has an expert of its token there. Later waves
-/// read it from its slot. The first waves are short, so that the GEMM starts early.
+/// the wave's word. A row crosses once for each PE, in the first wave that has an expert of its token there. Later
+/// waves read it from its slot. The first waves are short, so that the GEMM starts early.
 
 #include "base/gpu_kernel.h"
 #include "collectives/experts/row_chunks.h"
@@ -12,7 +12,7 @@
 namespace tandem::ops {
 
 /// Roles of a block, which move rows side by side: a row needs several latencies.
-inline constexpr int kWaveRoles = 4;
+inline constexpr int kWaveRoles = 8;
 
 /// Chunks of tokens for roles in place of blocks.
 struct RowWaves : kernels::RowChunks {
@@ -103,8 +103,7 @@ struct DispatchWaves {
     const int me = role.pe();
     const auto all = kernels::load_ids(role, r, me, token);
     const auto ids = only(all, r.experts_here, wave);
-    const std::uint64_t pes =
-        kernels::pes_of(r, ids) & ~kernels::pes_of(r, only(all, r.experts_here, {0, wave.begin}));
+    const std::uint64_t pes = kernels::pes_of(r, ids) & ~kernels::pes_of(r, only(all, r.experts_here, {0, wave.begin}));
     const std::uint64_t here = kernels::pes_of(r, ids) >> me & 1U;
     if (pes == 0 && here == 0) return;
     const auto places = kernels::load_places(role, r, me, token, ids);
@@ -128,6 +127,6 @@ struct DispatchWaves {
   }
 };
 
-TANDEM_GPU_KERNEL(DispatchWaves, 512);
+TANDEM_GPU_KERNEL(DispatchWaves, 1024);
 
 }  // namespace tandem::ops

@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kEarlyWaves = 2;
 constexpr int kColumnChunks = 4;
+constexpr double kLeastGain = 1.1;    // the model is rough
+constexpr double kLeastRowsUs = 100;  // with shorter sums the steps between chunks take longer than they hide
 
 /// Predicted times of a call in which all experts are equally likely, in us.
 class ExpertTimes {
@@ -36,18 +38,35 @@ class ExpertTimes {
 
   /// Rows between PEs and from place to place, on so many SMs. The way out and the way home have the same bytes.
   double rows_us(int sms) const {
+    constexpr double kBetweenSteps = 1.15;  // a dispatch of 4096 tokens takes 182 us in the simulator, and its link 159
     const auto tokens = static_cast<double>(o_.experts.max_tokens);
     const double row = static_cast<double>(o_.experts.hidden * size_of(o_.experts.type)) * 1e-3;
     const double sent = tokens * (pes_ - 1) * (1 - std::pow(1 - 1.0 / pes_, o_.experts.top_k));
     const double peers = model_.link.fabric == Fabric::kFullMesh ? std::max(1, pes_ - 1) : 1;
     const double link = model_.link.store_gbps.at(sms) * model_.link.all_to_all_efficiency * peers;
     const double local = std::min(model_.gpu.hbm_gbps, model_.gpu.block_hbm_gbps.at(sms));
-    return sent * row / link + (tokens * (o_.experts.top_k + 1) + 2 * sent) * row / local;
+    const double moved = tokens * (o_.experts.top_k + 1) + 2 * sent;
+    return kBetweenSteps * std::max(sent * row / link, moved * row / local) + model_.gpu.graph_node_us;
   }
-  /// The share of the rows that the first `experts` need.
-  double share_of(int experts) const {
-    const double choices = static_cast<double>(o_.experts.top_k) / pes_;
-    return 1 - std::pow(1 - static_cast<double>(experts) / here_, std::max(1.0, choices));
+
+  /// The time of the overlapped second product with `beside` SMs for sums.
+  double gemm_combine_us(int chunks, int beside) const {
+    const double product = second_product_us(sms() - beside);
+    const double rows = rows_us(beside) * (chunks - 1) / chunks;
+    return std::max(product, product / chunks + rows) + rows_us(sms()) / chunks;
+  }
+  double first_product_us(int experts, int sms) const {
+    return product_us(o_.intermediate * (is_gated(o_.activation) ? 2 : 1), o_.experts.hidden, experts, sms);
+  }
+  double second_product_us(int sms) const { return product_us(o_.experts.hidden, o_.intermediate, here_, sms); }
+
+  /// As many early experts as keep the GEMM busy while rows travel.
+  EarlyExperts early_experts(int beside) const {
+    EarlyExperts early{std::min(kEarlyWaves, here_), 1};
+    const double rows = rows_us(beside);
+    while ((early.experts_of_wave + 1) * early.waves <= here_ && first_product_us(early.count(), sms() - beside) < rows)
+      ++early.experts_of_wave;
+    return early;
   }
 
  private:
@@ -57,6 +76,20 @@ class ExpertTimes {
   int here_;
 };
 
+/// The share of the SMs beside a GEMM, in sixteenths, with which the second product takes the least time.
+int suitable_sms(const ExpertTimes& times, int chunks) {
+  int best = 0;
+  double least = 0;
+  for (const int sixteenths : {1, 2, 3, 4}) {
+    const int sms = std::max(1, times.sms() * sixteenths / 16 / 2 * 2);  // blocks of a GEMM come in pairs
+    const double us = times.gemm_combine_us(chunks, sms);
+    if (best > 0 && us >= least) continue;
+    best = sms;
+    least = us;
+  }
+  return std::min(best, std::max(1, times.sms() - 1));
+}
+
 }  // namespace
 
 ExpertChoices choose_expert_forms(const Machine& machine, const Team& team, const ExpertGemmOptions& options) {
@@ -64,19 +97,30 @@ ExpertChoices choose_expert_forms(const Machine& machine, const Team& team, cons
   ExpertGemmOptions& o = chosen.options;
   const ExpertTimes times(machine, team, options);
   const auto note = [&](const char* option, std::string value, bool is_given, const char* rule) {
-    chosen.choices.push_back({option, std::move(value), is_given ? OptionSource::kCaller : OptionSource::kRule,
-                              is_given ? "" : rule});
+    chosen.choices.push_back(
+        {option, std::move(value), is_given ? OptionSource::kCaller : OptionSource::kRule, is_given ? "" : rule});
   };
-  const int here = times.experts_here();
-  if (o.communication_sms < 0) o.communication_sms = std::max(1, machine.gpu.sm_count / 8);
   const Size columns = ceil_div(o.experts.hidden, o.tile_n);
   if (o.column_chunks == 0) o.column_chunks = static_cast<int>(std::min<Size>(kColumnChunks, columns));
-  chosen.early.waves = std::min(kEarlyWaves, here);
-  chosen.early.experts_of_wave = std::max(1, here / 8);
+  if (o.communication_sms < 0) o.communication_sms = suitable_sms(times, o.column_chunks);
+  chosen.early = times.early_experts(o.communication_sms);
+  const int sms = times.sms();
   if (o.dispatch_gemm == ExpertForm::kRule) o.dispatch_gemm = ExpertForm::kSequential;
-  if (o.gemm_combine == ExpertForm::kRule) o.gemm_combine = ExpertForm::kSequential;
-  note("dispatch_gemm", name(o.dispatch_gemm), options.dispatch_gemm != ExpertForm::kRule, "");
-  note("gemm_combine", name(o.gemm_combine), options.gemm_combine != ExpertForm::kRule, "");
+  if (o.gemm_combine == ExpertForm::kRule) {
+    const double rows = times.rows_us(sms);
+    const bool is_faster =
+        kLeastGain * times.gemm_combine_us(o.column_chunks, o.communication_sms) < rows + times.second_product_us(sms);
+    const bool may_overlap = team.size > 1 && o.experts.transport != ExpertTransport::kPackets;
+    o.gemm_combine =
+        may_overlap && rows >= kLeastRowsUs && is_faster ? ExpertForm::kOverlapped : ExpertForm::kSequential;
+  }
+  note("dispatch_gemm", name(o.dispatch_gemm), options.dispatch_gemm != ExpertForm::kRule,
+       "the overlapped form was slower for every shape in the simulator");
+  note("gemm_combine", name(o.gemm_combine), options.gemm_combine != ExpertForm::kRule,
+       "overlapped if sums take 100 us or more, and a model predicts a gain of 10 %");
+  note("communication-sms", std::to_string(o.communication_sms), options.communication_sms >= 0,
+       "the fewest predicted microseconds among 1 to 4 sixteenths of the SMs");
+  note("column-chunks", std::to_string(o.column_chunks), options.column_chunks > 0, "four, or the tiles in a row");
   return chosen;
 }
 

@@ -55,11 +55,11 @@ void check_sms(const ExpertGemmOptions& o, const Machine& machine) {
 
 std::string describe(const ExpertGemmOptions& o) {
   const ExpertOptions& e = o.experts;
-  return fmt::format("products of experts, {} {}x{} to {} of {}, intermediate {} activation {}, {} and {}, {} SMs, {} "
-                     "chunks, tiles {}x{}",
-                     name(e.type), e.max_tokens, e.hidden, e.top_k, e.experts, o.intermediate,
-                     static_cast<int>(o.activation), name(o.dispatch_gemm), name(o.gemm_combine), o.communication_sms,
-                     o.column_chunks, o.tile_m, o.tile_n);
+  return fmt::format(
+      "products of experts, {} {}x{} to {} of {}, intermediate {} activation {}, {} and {}, {} SMs, {} "
+      "chunks, tiles {}x{}",
+      name(e.type), e.max_tokens, e.hidden, e.top_k, e.experts, o.intermediate, static_cast<int>(o.activation),
+      name(o.dispatch_gemm), name(o.gemm_combine), o.communication_sms, o.column_chunks, o.tile_m, o.tile_n);
 }
 
 class Plan final : public ExpertGemmPlan {
@@ -93,11 +93,12 @@ class Plan final : public ExpertGemmPlan {
     const Size k = o.experts.hidden;
     const Size n = o.intermediate * (is_gated(o.activation) ? 2 : 1);
     kernels::check_number("tokens", call.tokens, 0, o.experts.max_tokens);
-    kernels::check_buffers(world_,
-                           {{"x", call.x, call.tokens * k * type, type},
-                            {"routing", call.routing, experts_->routing_bytes(), 16},
-                            {"b", call.b, shape_.experts_here * n * k * type, 16}},
-                           {{"rows", call.rows, rows * k * type, 16}, {"out", call.out, rows * o.intermediate * type, 16}});
+    kernels::check_buffers(
+        world_,
+        {{"x", call.x, call.tokens * k * type, type},
+         {"routing", call.routing, experts_->routing_bytes(), 16},
+         {"b", call.b, shape_.experts_here * n * k * type, 16}},
+        {{"rows", call.rows, rows * k * type, 16}, {"out", call.out, rows * o.intermediate * type, 16}});
     note(0, [&] { dispatch_gemm_->enqueue(stream, call, at(call.routing)); });
   }
 

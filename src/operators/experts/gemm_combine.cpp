@@ -57,7 +57,7 @@ void GemmCombine::enqueue(Stream& main, const GemmCombineCall& call, const kerne
                    {.tokens = call.tokens, .y = call.y, .routing = call.routing, .add = call.add, .out = call.out});
 }
 
-/// Sums of a chunk follow its last tile. Those of the last chunk have all SMs.
+/// Sums of a chunk follow its last tile. The last chunk's sums have all SMs.
 void GemmCombine::enqueue_overlapped(Stream& main, const GemmCombineCall& call, const kernels::Routing& routing) {
   product_.make_panels(main, routing);
   Gemm gemm = product_.gemm(call.a, call.b, call.y);

@@ -193,8 +193,8 @@ class Trial final : public ExpertGemmTrial {
           for (int k = 0; k < o_.experts.top_k; ++k) {
             const int id = one_.id(world_.pe(), token, k);
             if (id < 0 || id / here_ != pe || !is_dispatched_) continue;
-            const float y = weights_.second(id, i).times(
-                [&](Size j) { return intermediate(id, world_.pe(), token, j); });
+            const float y =
+                weights_.second(id, i).times([&](Size j) { return intermediate(id, world_.pe(), token, j); });
             const float term = convert<float>(convert<T>(y)) * one_.weight(world_.pe(), token, k);
             sum += term;
             terms += std::abs(term);
@@ -234,19 +234,20 @@ std::unique_ptr<ExpertGemmTrial> make_expert_gemm_trial(World& world, ExpertGemm
 std::string wrong_of_expert_gemms(World& world, Stream& main, const ExpertGemmRuns& runs) {
   const auto plan = make_expert_gemms(world, runs.options);
   std::vector<std::unique_ptr<ExpertGemmTrial>> trials;
-  for (const std::string& routing : runs.routings) {
+  for (const kernels::ExpertRound& round : runs.rounds) {
     ExpertInput input = runs.input;
-    input.routing = routing;
+    input.routing = round.routing;
+    input.tokens = round.tokens;
     input.seed = trials.size();
     trials.push_back(make_expert_gemm_trial(world, *plan, input));
     trials.back()->route(main);
-    trials.back()->dispatch_gemm(main);
-    if (runs.combines) trials.back()->gemm_combine(main);
+    for (int i = 0; i < round.uses; ++i) trials.back()->dispatch_gemm(main);
+    for (int i = 0; i < round.uses && runs.combines; ++i) trials.back()->gemm_combine(main);
   }
   main.synchronize();
   for (std::size_t i = 0; i < trials.size(); ++i)
     if (const auto errors = trials[i]->errors(); errors.wrong > 0)
-      return fmt::format("PE {}, round {} ({}): {}", world.pe(), i + 1, runs.routings[i], errors.first);
+      return fmt::format("PE {}, round {} ({}): {}", world.pe(), i + 1, runs.rounds[i].routing, errors.first);
   return "";
 }
 

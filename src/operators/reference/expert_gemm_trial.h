@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "collectives/reference/expert_trial.h"
+#include "collectives/reference/experts_runs.h"
 #include "tandem/layer/expert_gemms.h"
 
 namespace tandem::ops {
@@ -25,12 +25,12 @@ class ExpertGemmTrial {
 std::unique_ptr<ExpertGemmTrial> make_expert_gemm_trial(World& world, ExpertGemmPlan& plan,
                                                         const kernels::ExpertInput& input);
 
-/// One routing and the calls that use it, one behind the other in a stream.
+/// Routings, and calls that use them, one behind the other in a stream.
 struct ExpertGemmRuns {
   ExpertGemmOptions options;
-  std::vector<std::string> routings;  ///< of each round, see expert_choices
-  kernels::ExpertInput input;         ///< of all rounds, besides routing and seed
-  bool combines = true;               ///< whether gemm_combine follows dispatch_gemm
+  std::vector<kernels::ExpertRound> rounds;  ///< each with its calls of dispatch_gemm, and then of gemm_combine
+  kernels::ExpertInput input;                ///< of all rounds, besides routing, tokens and seed
+  bool combines = true;                      ///< whether gemm_combine follows
 };
 /// Makes a plan, runs it in `main` and returns the first error of this PE's results, or "". All PEs call it.
 std::string wrong_of_expert_gemms(World& world, Stream& main, const ExpertGemmRuns& runs);

@@ -51,8 +51,8 @@ void add_expert_gemms_cases(std::vector<CheckCase>& cases, int pes) {
       o.communication_sms = 1;
       o.tile_m = 2;
       o.tile_n = 8;
-      runs.routings = {"random", "one", "ragged"};
-      runs.input.tokens = 3;
+      // A routing that serves several calls alone keeps no PE back, as in the cases above.
+      runs.rounds = {{"random", 3, 0}, {"one", 3, 6}, {"none", 1, 0}, {"ragged", 3, 4}};
       runs.combines = combines;
       one.make = [runs] { return std::make_unique<ExpertGemmsProgram>(runs); };
       cases.push_back(std::move(one));

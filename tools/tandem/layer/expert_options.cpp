@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/reference/expert_choices.h"
 #include "tandem/error.h"
 #include "tools/tandem/options/options.h"
 #include "tools/tandem/options/usage_message.h"

@@ -142,8 +142,8 @@ void refuse_layer_options(const Arguments& a) {
 
 void refuse_all_but_layer_options(const Arguments& a) {
   refuse_layer_options(a);
-  refuse_options_of_gemms(a, multiplies_experts(a) ? "whose problem has options of its own"
-                                                   : "which multiplies no matrices");
+  refuse_options_of_gemms(
+      a, multiplies_experts(a) ? "whose problem has options of its own" : "which multiplies no matrices");
   refuse(a.reduction.has_value(), "--op", a, "which has no other reduction");
   refuse(a.root.has_value(), "--root", a, "which has no root");
   refuse(a.selection.has_value(), "--selection", a, "which has no selection table");

@@ -10,6 +10,7 @@
     fuse_all_reduce_norm                finds them in a traced graph
     merge_heads, exchange_heads         exchanges around attention
     route, dispatch, combine            layers with experts
+    dispatch_gemm, gemm_combine         their products, which overlap the travel of rows
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism
     ParallelExperts                     a layer of experts that the processes share
@@ -42,6 +43,7 @@ from ._collectives import (
     reduce_scatter,
     scatter,
 )
+from ._expert_gemms import dispatch_gemm, gemm_combine
 from ._experts import Routing, combine, dispatch, route
 from ._fuse import fuse_all_reduce_norm, inductor_pass
 from ._groups import shutdown, world_of
@@ -70,11 +72,13 @@ __all__ = [
     "broadcast",
     "combine",
     "dispatch",
+    "dispatch_gemm",
     "enable_async_tp",
     "enable_transformers_tp",
     "exchange_heads",
     "fuse_all_reduce_norm",
     "gather",
+    "gemm_combine",
     "inductor_pass",
     "matmul_all_reduce",
     "matmul_reduce_scatter",

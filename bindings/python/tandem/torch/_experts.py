@@ -27,29 +27,29 @@ _IDS = (torch.int64, torch.int32)
 _GROUP = 128  # elements with one scale
 FP8 = torch.float8_e4m3fn
 # The arguments of all operators that name a plan.
-_PROBLEM = (
+PROBLEM = (
     "int experts, int top_k, int hidden, int max_tokens, ScalarType dtype, str wire, str layout, int align, "
     "int most_rows, str group"
 )
 
 
-def _check_shape(name: str, x: torch.Tensor, shape: tuple[int, ...], like: torch.Tensor) -> None:
+def check_shape(name: str, x: torch.Tensor, shape: tuple[int, ...], like: torch.Tensor) -> None:
     if tuple(x.shape) != shape or x.device != like.device:
         raise errors.InvalidArgument(
             f"{name}: shape {tuple(x.shape)} on {x.device} given, allowed is {shape} on {like.device}"
         )
 
 
-def _check_rows(name: str, x: torch.Tensor, problem: Problem) -> None:
+def check_rows(name: str, x: torch.Tensor, problem: Problem) -> None:
     if x.dim() != 2 or x.shape[1] != problem.hidden:
         raise errors.InvalidArgument(f"{name}: shape {tuple(x.shape)} given, allowed is tokens x {problem.hidden}")
     if x.shape[0] > problem.max_tokens:
         raise errors.InvalidArgument(f"{name}: {x.shape[0]} tokens given, allowed are 0 to {problem.max_tokens}")
 
 
-def _check_routing(routing: torch.Tensor, problem: Problem, like: torch.Tensor) -> None:
+def check_routing(routing: torch.Tensor, problem: Problem, like: torch.Tensor) -> None:
     _groups.check_tensor("routing", routing, (torch.int32,))
-    _check_shape("routing", routing, (problem.sizes().routing_bytes // 4,), like)
+    check_shape("routing", routing, (problem.sizes().routing_bytes // 4,), like)
 
 
 # The routing.
@@ -64,7 +64,7 @@ def _new_routing(ids: torch.Tensor, weights: torch.Tensor | None, *arguments: An
         raise errors.InvalidArgument(f"ids: {ids.shape[0]} tokens given, allowed are 0 to {problem.max_tokens}")
     if weights is not None:
         _groups.check_tensor("weights", weights, (torch.float32,))
-        _check_shape("weights", weights, tuple(ids.shape), ids)
+        check_shape("weights", weights, tuple(ids.shape), ids)
     # Zeros, because a routing does not write the entries of tokens that a PE does not have.
     return ids.new_zeros((problem.sizes().routing_bytes // 4,), dtype=torch.int32)
 
@@ -92,15 +92,15 @@ def _new_rows(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     problem = problem_of(arguments)
     _groups.check_tensor("x", x, (FP8,) if problem.wire == "given" else (problem.dtype,))
-    _check_rows("x", x, problem)
-    _check_routing(routing, problem, x)
+    check_rows("x", x, problem)
+    check_routing(routing, problem, x)
     groups = -(-problem.hidden // _GROUP)
     if (x_scales is not None) != (problem.wire == "given"):
         state = "None" if x_scales is None else "a tensor"
         raise errors.InvalidArgument(f"x_scales: {state} given with wire '{problem.wire}', allowed with wire 'given'")
     if x_scales is not None:
         _groups.check_tensor("x_scales", x_scales, (torch.float32,))
-        _check_shape("x_scales", x_scales, (x.shape[0], groups), x)
+        check_shape("x_scales", x_scales, (x.shape[0], groups), x)
     count = problem.sizes().dispatched_rows
     new = x.new_zeros if clear else x.new_empty
     if problem.wire == "type":
@@ -134,13 +134,13 @@ def _new_sums(
 ) -> torch.Tensor:
     problem = problem_of(arguments)
     _groups.check_tensor("y", y, (problem.dtype,))
-    _check_shape("y", y, (problem.sizes().rows, problem.hidden), routing)
-    _check_routing(routing, problem, y)
+    check_shape("y", y, (problem.sizes().rows, problem.hidden), routing)
+    check_routing(routing, problem, y)
     out = y.new_empty((weights.shape[0], problem.hidden))
-    _check_rows("weights", out, problem)
+    check_rows("weights", out, problem)
     if add is not None:
         _groups.check_tensor("add", add, (problem.dtype,))
-        _check_shape("add", add, tuple(out.shape), y)
+        check_shape("add", add, tuple(out.shape), y)
     return out
 
 
@@ -188,8 +188,10 @@ def _combine_keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.tokens, ctx.adds, ctx.problem = weights.shape[0], add is not None, problem_of(tuple(arguments))
 
 
-def _combine_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
-    (y, routing), problem = ctx.saved_tensors, ctx.problem
+def gradients_of_combination(
+    grad: torch.Tensor, y: torch.Tensor, routing: torch.Tensor, problem: Problem, tokens: int, of_weights: bool
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """The gradients of `y`, zeros in rows without a choice, and of the weights of `tokens` tokens if wanted."""
     if problem.wire != "type":
         raise errors.Unsupported(f"wire: '{problem.wire}' given, allowed with gradients is 'type'")
     arrays = Arrays(routing, problem)
@@ -202,25 +204,32 @@ def _combine_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
     weights = arrays.by_row(arrays.weights(), rows).unsqueeze(1)
     y_grad = torch.where(is_used, sent * weights, 0.0).to(y.dtype)
     weights_grad = None
-    if ctx.needs_input_grad[1]:
+    if of_weights:
         # Each choice has one row on one PE, so the sum over PEs is exact.
         products = torch.where(is_used, y.float() * sent.float(), 0.0).sum(1)
         of_choices = torch.cat((products, products.new_zeros(1)))[rows.reshape(-1)]
         own = torch.ops.tandem.reduce_scatter(of_choices, "sum", problem.group)
-        weights_grad = own.view(problem.max_tokens, problem.top_k)[: ctx.tokens]
+        weights_grad = own.view(problem.max_tokens, problem.top_k)[:tokens]
+    return y_grad, weights_grad
+
+
+def _combine_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    (y, routing), problem = ctx.saved_tensors, ctx.problem
+    wanted = ctx.needs_input_grad[1]
+    y_grad, weights_grad = gradients_of_combination(grad, y, routing, problem, ctx.tokens, wanted)
     return (y_grad, weights_grad, None, grad if ctx.adds else None, *(None for _ in problem.arguments()))
 
 
 _GRADIENTS = {"dispatch": (_dispatch_gradient, _dispatch_keep), "combine": (_combine_gradient, _combine_keep)}
 for _name, _schema, _kernel, _fake in (
-    ("route", f"(Tensor ids, Tensor? weights, {_PROBLEM}) -> Tensor", _route, _new_routing),
+    ("route", f"(Tensor ids, Tensor? weights, {PROBLEM}) -> Tensor", _route, _new_routing),
     (
         "dispatch",
-        f"(Tensor x, Tensor? x_scales, Tensor routing, bool clear, {_PROBLEM}) -> (Tensor, Tensor)",
+        f"(Tensor x, Tensor? x_scales, Tensor routing, bool clear, {PROBLEM}) -> (Tensor, Tensor)",
         _dispatch,
         _new_rows,
     ),
-    ("combine", f"(Tensor y, Tensor weights, Tensor routing, Tensor? add, {_PROBLEM}) -> Tensor", _combine, _new_sums),
+    ("combine", f"(Tensor y, Tensor weights, Tensor routing, Tensor? add, {PROBLEM}) -> Tensor", _combine, _new_sums),
 ):
     register(_name, _schema, _kernel, _fake, *_GRADIENTS.get(_name, ()))
 
@@ -315,7 +324,7 @@ def route(
     return Routing(memory, weights, problem)
 
 
-def _routing(value: Any) -> Routing:
+def routing_of(value: Any) -> Routing:
     if not isinstance(value, Routing):
         raise errors.InvalidType(f"routing: {shown(value)} given, allowed is the result of tandem.torch.route")
     return value
@@ -327,7 +336,7 @@ def dispatch(x: torch.Tensor, routing: Routing, x_scales: torch.Tensor | None = 
     Returns the rows of this PE's experts, as many as the PEs' most tokens could need, and for fp8 also their scales.
     Rows beyond `routing.counts` are zeros where torch records gradients, and else undefined.
     """
-    problem = _routing(routing).problem
+    problem = routing_of(routing).problem
     _groups.check_tensor("x", x, (*TYPES, FP8))
     if x_scales is not None:
         _groups.check_tensor("x_scales", x_scales, (torch.float32,))
@@ -338,7 +347,7 @@ def dispatch(x: torch.Tensor, routing: Routing, x_scales: torch.Tensor | None = 
 
 def combine(y: torch.Tensor, routing: Routing, add: torch.Tensor | None = None) -> torch.Tensor:
     """Adds the rows that this PE's tokens got from their experts, times their weights, and `add`."""
-    problem = _routing(routing).problem
+    problem = routing_of(routing).problem
     _groups.check_tensor("y", y, TYPES)
     if add is not None:
         _groups.check_tensor("add", add, TYPES)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from .. import errors
 from .._library import shown, whole_option
-from . import _experts, _groups
+from . import _expert_gemms, _experts, _groups
 
 _ALIGN = 8  # rows of 16 bytes or more, as grouped products need them in backward
 
@@ -31,15 +31,20 @@ class ParallelExperts(torch.nn.Module):
         *,
         group: Any = None,
         max_tokens: int | None = None,
+        fused: bool = True,
         device: Any = None,
         dtype: torch.dtype = torch.bfloat16,
     ) -> None:
-        """`max_tokens` is the most tokens of a process. By default all processes have the same number of tokens."""
+        """`max_tokens` is the most tokens of a process. By default all processes have the same number of tokens.
+
+        With `fused` the products are dispatch_gemm and gemm_combine, whose GEMM needs Hopper on GPUs. Otherwise they
+        are those of torch, between dispatch and combine.
+        """
         super().__init__()
         self.group = _groups.resolve(group)
         self.pes, self.pe = _groups.size_of(self.group), _groups.rank_in(self.group)
         self.hidden, self.intermediate = whole_option("hidden", hidden), whole_option("intermediate", intermediate)
-        self.experts = whole_option("experts", experts)
+        self.experts, self.fused = whole_option("experts", experts), fused
         self.max_tokens = None if max_tokens is None else whole_option("max_tokens", max_tokens)
         for name, value in (("hidden", self.hidden), ("intermediate", self.intermediate)):
             if value < 1 or value % _ALIGN != 0:
@@ -76,7 +81,11 @@ class ParallelExperts(torch.nn.Module):
         `x` and `add` are tokens x hidden. `ids` and `weights` are tokens x choices: experts or -1, and float32.
         """
         options: dict[str, Any] = {"experts": self.experts, "hidden": self.hidden, "max_tokens": self.max_tokens}
-        routing = _experts.route(ids, weights, dtype=x.dtype, align=_ALIGN, group=self.group, **options)
+        align = _expert_gemms.TILE if self.fused else _ALIGN
+        routing = _experts.route(ids, weights, dtype=x.dtype, align=align, group=self.group, **options)
+        if self.fused:
+            gate, up = _expert_gemms.dispatch_gemm(x, routing, self.gate_up_proj).chunk(2, -1)
+            return _expert_gemms.gemm_combine(F.silu(gate) * up, routing, self.down_proj, add)
         rows = _experts.dispatch(x, routing)
         ends = routing.starts[1:]
         gate, up = F.grouped_mm(rows, self.gate_up_proj.transpose(1, 2), offs=ends).chunk(2, -1)
