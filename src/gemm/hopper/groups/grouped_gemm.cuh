@@ -51,8 +51,11 @@ class GroupedGemm {
     typename Mainloop::Params params{};
     params.gate.gate = gemm.gate;
     params.gate.context = context;
-    params.a = tensor_map(gemm.a, gemm.type, gemm.m, gemm.k, Mainloop::kBoxRowsOfA, kDepth);
-    params.b = tensor_map(gemm.b, gemm.type, gemm.groups.count * gemm.n, gemm.k, Mainloop::kBoxRowsOfB, kDepth);
+    // A row's next 128 bytes are read soon. With few rows of A, longer accesses save up to 7 % of the time.
+    constexpr auto kPromotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+    params.a = tensor_map(gemm.a, gemm.type, gemm.m, gemm.k, Mainloop::kBoxRowsOfA, kDepth, kPromotion);
+    params.b =
+        tensor_map(gemm.b, gemm.type, gemm.groups.count * gemm.n, gemm.k, Mainloop::kBoxRowsOfB, kDepth, kPromotion);
     params.n = static_cast<int>(gemm.n);
     params.words = gemm.groups.words;
     if constexpr (kScaled) {
