@@ -145,7 +145,7 @@ def measure(arguments):
             }
             started = [0.0]
             times = {name: [] for name in candidates}
-            rounds = max(9, min(200, (16 << 20) // size))
+            rounds = max(15, min(200, (64 << 20) // size))
             wrong = 0
             for turn in range(rounds + 3):
                 for name, (call, out) in candidates.items():

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/cpu/long_copy.h"
 #include "host/bell.h"
 #include "tandem/error.h"
 
@@ -190,11 +191,20 @@ void BlockCore::write_scalar(void* to, const void* value, Size bytes, Site) {
   ring_owner(grid_.context, to);
 }
 
+void BlockCore::move(const char* operation, void* to, const void* from, Size bytes, Site site) {
+  constexpr Size kLeast = Size{512} << 10;  // shorter ones are chunks of pipelines, which the next PE reads at once
+  moved_ += max(bytes, 0);
+  if (bytes >= kLeast && moved_ >= cpu::kLongCopy / count())
+    cpu::copy_past_caches(to, from, bytes);
+  else
+    move_bytes(operation, to, from, bytes, site);
+}
+
 void BlockCore::copy(void* to, const void* from, Size bytes, Site site) {
   acted();
   if (bytes > 0) require_near(to, "copy", site);
   if (bytes > 0) require_near(from, "copy", site);
-  move_bytes("copy", to, from, bytes, site);
+  move("copy", to, from, bytes, site);
 }
 
 void BlockCore::put(void* to, const void* from, Size bytes, cpu::Completion completion, const cpu::SignalUpdate* signal,
@@ -202,7 +212,7 @@ void BlockCore::put(void* to, const void* from, Size bytes, cpu::Completion comp
   acted();
   if (signal != nullptr) require_word(signal->word, "put_signal's signal", site);
   if (bytes >= 0 && post_put(to, from, bytes, completion, signal, site)) return;
-  move_bytes("put", to, from, bytes, site);
+  move("put", to, from, bytes, site);
   if (signal == nullptr) return;
   change(*signal, std::memory_order_release);
   ring_owner(grid_.context, signal->word);
@@ -222,7 +232,7 @@ void BlockCore::get(void* to, const void* from, Size bytes, cpu::Completion comp
     LetterWait wait(index(), from, *grid_.mailbox, &wire::Mailbox::is_answered, number);
     return strand_.await(wait);
   }
-  move_bytes("get", to, from, bytes, site);
+  move("get", to, from, bytes, site);
 }
 
 void BlockCore::signal(const cpu::SignalUpdate& update, Order order, Site site) {

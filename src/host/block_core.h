@@ -85,6 +85,8 @@ class BlockCore final : public cpu::BlockCore {
   bool post_put(void* to, const void* from, Size bytes, cpu::Completion completion, const cpu::SignalUpdate* signal,
                 Site site);
   void require_word(const void* word, const char* operation, Site site) const;
+  /// Copies bytes. If the blocks of the grid move more than the caches hold, the caches keep none of a long copy.
+  void move(const char* operation, void* to, const void* from, Size bytes, Site site);
   /// Notes a look at a word that found `value`. If it may be part of a polling loop, lets other strands go on.
   void looked(const void* word, std::uint64_t value, std::uint64_t expected);
   /// Notes an operation other than a look.
@@ -102,6 +104,7 @@ class BlockCore final : public cpu::BlockCore {
   const void* looked_at_ = nullptr;
   std::uint64_t looked_value_ = 0;
   unsigned looks_ = 0;
+  Size moved_ = 0;  // bytes of this strand's copies, puts and gets
 };
 
 }  // namespace tandem::host

@@ -3,10 +3,6 @@
 
 #include "host/words.h"
 
-#if defined(TANDEM_THREAD_SANITIZER)
-#include <sanitizer/tsan_interface.h>
-#endif
-
 namespace tandem::host {
 
 #if !defined(TANDEM_THREAD_SANITIZER)
@@ -38,6 +34,7 @@ class FenceOrder {
   }
   void change_behind(const cpu::SignalUpdate& update) {
     if (fiber_ == nullptr) return change(update, std::memory_order_relaxed);
+    order_leaves_process();
     // Only the atomic runs between the switches: ThreadSanitizer would report any other read there as a race.
     Epoch* const word = &update.word->value;
     const Epoch value = update.value;

@@ -4,15 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/outside_order.h"
 #include "tandem/impl/cpu/block_core.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define TANDEM_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TANDEM_THREAD_SANITIZER 1
-#endif
-#endif
 
 namespace tandem::host {
 
@@ -35,6 +28,7 @@ inline Epoch load(const Signal* word, std::memory_order order) {
 }
 
 inline void change(const cpu::SignalUpdate& update, std::memory_order order) {
+  order_leaves_process();
   const std::atomic_ref<Epoch> word(update.word->value);
   if (update.op == SignalOp::kSet)
     word.store(update.value, order);

@@ -29,8 +29,9 @@ std::uint32_t call_signature(const std::string& text) {
   return hash;
 }
 
-MismatchDetector::MismatchDetector(int me, Records records, std::function<void(const std::string&)> report)
-    : me_(me), records_(std::move(records)), report_(std::move(report)) {}
+MismatchDetector::MismatchDetector(int me, Records records, std::function<void(const std::string&)> report,
+                                   std::function<bool(int)> is_near)
+    : me_(me), records_(std::move(records)), report_(std::move(report)), is_near_(std::move(is_near)) {}
 
 std::size_t MismatchDetector::add(const std::string& what, const Team& team) { return add_order(what, team, nullptr); }
 
@@ -70,8 +71,12 @@ void MismatchDetector::note_call(const Plan& plan, const RecordedCall& call) {
   plan.own->made.store(number);
   ++changes_;
   // The first PE compares with all others, the others with the first. Any difference is then found by one of the two.
-  if (plan.team.me > 0) return compare(plan, number, call, plan.team.first);
-  for (int i = 1; i < plan.team.size; ++i) compare(plan, number, call, plan.team.world_pe(i));
+  // A PE that is late finds it late, so near PEs are compared with each other, too.
+  for (int i = 0; i < plan.team.size; ++i) {
+    const int other = plan.team.world_pe(i);
+    if (other != me_ && (plan.team.me == 0 || i == 0 || (is_near_ && is_near_(other))))
+      compare(plan, number, call, other);
+  }
 }
 
 void MismatchDetector::take_back(std::size_t number) {

@@ -60,8 +60,11 @@ class MismatchDetector {
   /// match.
   using Difference = std::function<std::string(const RecordedCall& own, const RecordedCall& its, int pe)>;
 
-  /// Makes the log of PE `me`. On a mismatch `tell` is called before `note` throws.
-  MismatchDetector(int me, Records records, std::function<void(const std::string&)> report = nullptr);
+  /// Makes the log of PE `me`. On a mismatch `report` is called before `note` throws. Calls are compared with the first
+  /// member's, and with those of every PE for which `is_near` is true. A mismatch of two such PEs is found before
+  /// either of them does anything else, whatever the first member does.
+  MismatchDetector(int me, Records records, std::function<void(const std::string&)> report = nullptr,
+                   std::function<bool(int)> is_near = nullptr);
 
   /// Returns the number of a new plan of `team`, for `note`. `what` must be the same on all members. All PEs of the
   /// world make plans in the same order.
@@ -115,6 +118,7 @@ class MismatchDetector {
   int me_;
   Records records_;
   std::function<void(const std::string&)> report_;
+  std::function<bool(int)> is_near_;
   mutable std::mutex mutex_;
   std::vector<Plan> plans_;
   std::uint64_t changes_ = 0;                                  // of this PE's calls

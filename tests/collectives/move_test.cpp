@@ -256,7 +256,7 @@ TEST(Move, TheRootOfAnInPlacePullMovesAsMuchAsOthers) {
   EXPECT_EQ(bytes_moved_by_root(kBytes, {true, true, true, true}), 3 * 549'952);  // two blocks, 16 bytes aligned
   EXPECT_EQ(bytes_moved_by_root(kBytes, {false, true, true, false}), 549'952);    // PE 2 alone is in place, too
   EXPECT_EQ(bytes_moved_by_root(kBytes, {true, false, true, true}), kBytes);      // the root copies to its output
-  EXPECT_EQ(bytes_moved_by_root(2'000'000, {true, true, true, true}), 0);         // too small to share
+  EXPECT_EQ(bytes_moved_by_root(250'000, {true, true, true, true}), 0);           // too small to share
 }
 
 TEST(Move, OnAStridedTeam) {

@@ -1,7 +1,6 @@
 // Plain GEMMs by cuBLASLt, on one that counts: what it does not take is the library's own, at no cost and no leak.
 #include "cuda/device/plain_gemms.h"
 
-#include <cublasLt.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

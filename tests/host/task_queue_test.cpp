@@ -24,6 +24,19 @@ TEST(TaskQueue, WhoWaitsRunsTasksThatHaveNotBegun) {
   EXPECT_TRUE(has_run_here);
 }
 
+TEST(TaskQueue, ItsThreadFindsATaskForWhichNobodyWaits) {
+  TaskQueue queue;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 10; ++i) {
+      queue.add([] {}, {});
+      queue.wait_until_empty();
+    }
+    std::atomic<bool> has_run{false};
+    queue.add([&] { has_run = true; }, {});
+    while (!has_run) std::this_thread::yield();
+  }
+}
+
 TEST(TaskQueue, RunsOneTaskAtATimeInOrderHoweverManyThreadsWait) {
   constexpr int kRounds = 50, kTasks = 100, kWaiting = 4;
   for (int round = 0; round < kRounds; ++round) {

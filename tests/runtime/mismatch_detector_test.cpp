@@ -58,6 +58,21 @@ TEST(MismatchDetector, CallsThatAreAlikePassInAnyOrder) {
   EXPECT_EQ(logs[1].apart(), "");
 }
 
+TEST(MismatchDetector, NearPesFindADifferenceBeforeTheFirstPeHasCalled) {
+  CallRecords records(3);
+  const auto log = [&](int pe, const std::function<bool(int)>& is_near) {
+    auto made = std::make_unique<MismatchDetector>(
+        pe, [&](int other, std::size_t plan) { return records.of(other, plan); }, nullptr, is_near);
+    made->add("all_reduce", {0, 1, 3, pe, 3});
+    return made;
+  };
+  const auto first = log(1, [](int) { return true; }), near = log(2, [](int) { return true; }), far = log(2, nullptr);
+  EXPECT_EQ(error_of(*first, 0, 64), "");
+  EXPECT_EQ(error_of(*far, 0, 65), "") << "it looks at PE 0 alone";
+  far->take_back(0);
+  EXPECT_THAT(error_of(*near, 0, 65), AllOf(HasSubstr("PE 2 calls"), HasSubstr("PE 1 all_reduce with count 64")));
+}
+
 TEST(MismatchDetector, NumbersGoOnWhereTheirLowerHalfComesRound) {
   Logs logs(2);
   logs.add("all_reduce");

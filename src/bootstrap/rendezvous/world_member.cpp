@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <exception>
 
+#include "base/outside_order.h"
 #include "bootstrap/protocol/handshake.h"
 #include "tandem/error.h"
 
@@ -141,6 +142,7 @@ void WorldMember::end(Failure failure) {
 
 /// Sends a frame. The listening thread sends the rest that the socket does not take at once.
 void WorldMember::send(Kind kind, View payload) {
+  order_leaves_process();
   const std::lock_guard lock(sending_);
   const Bytes frame = out_.frame(kind, payload);
   unsent_.insert(unsent_.end(), frame.begin(), frame.end());

@@ -25,9 +25,9 @@ struct BroadcastPull : MoveKernel {
   }
 
  private:
-  /// The least bytes of a block that the root shares. An answer may have to wake a root that sleeps, which takes as
-  /// long as the copy of some 500 KB.
-  static constexpr Size kLeastShared = Size{1} << 20;
+  /// The least bytes of a block that the root shares. An answer takes as long as the copy of some 20 KB, if the root
+  /// polls for it.
+  static constexpr Size kLeastShared = Size{128} << 10;
 
   TANDEM_DEVICE static bool is_in_place(const Args& a) { return a.out.local() == a.in.local(); }
   TANDEM_DEVICE static Epoch ready_value(Epoch epoch, bool shares) { return 2 * epoch + (shares ? 1 : 0); }

@@ -1,8 +1,7 @@
 #pragma once
 /// The rows of A of a grouped GEMM with an index, copied to where its kernel reads them.
 
-#include <cuda_runtime.h>
-
+#include "base/cuda_names.h"
 #include "tandem/advanced/gemm.h"
 
 namespace tandem::cuda {

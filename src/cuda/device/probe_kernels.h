@@ -1,10 +1,9 @@
 #pragma once
 /// Kernels that measure a machine: one thread's latencies, and bandwidth by blocks.
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
+#include "base/cuda_names.h"
 #include "tandem/range.h"
 
 namespace tandem::cuda {

@@ -2,10 +2,9 @@
 /// The test of every link before a world is used. Every PE writes patterns to every other PE and reads them back, by
 /// stores and loads.
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
+#include "base/cuda_names.h"
 #include "world/device/self_test.h"
 
 namespace tandem::cuda {

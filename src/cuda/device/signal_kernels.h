@@ -1,8 +1,7 @@
 #pragma once
 /// Stream-ordered signals: one-warp kernels, so that waits stay bounded.
 
-#include <cuda_runtime.h>
-
+#include "base/cuda_names.h"
 #include "tandem/impl/cuda/comparison.h"
 #include "tandem/impl/cuda/context.h"
 #include "tandem/signal.h"

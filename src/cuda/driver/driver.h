@@ -2,7 +2,7 @@
 /// The driver's functions that the library uses, found at run time. Nothing links against libcuda, so that a binary
 /// starts without a driver and can report that.
 
-#include <cuda.h>
+#include "base/cuda_names.h"
 
 namespace tandem::cuda {
 

@@ -1,8 +1,7 @@
 #pragma once
 /// CUDA's error codes as the library's exceptions.
 
-#include <cuda.h>
-#include <cuda_runtime.h>
+#include "base/cuda_names.h"
 
 namespace tandem::cuda {
 

@@ -1,10 +1,9 @@
 #pragma once
 /// Captured CUDA graphs, for benchmarks and tests.
 
-#include <cuda_runtime.h>
-
 #include <functional>
 
+#include "base/cuda_names.h"
 #include "cuda/driver/error.h"
 
 namespace tandem::cuda {

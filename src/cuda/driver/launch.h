@@ -1,8 +1,7 @@
 #pragma once
 /// Launches of the backend's own small kernels.
 
-#include <cuda_runtime.h>
-
+#include "base/cuda_names.h"
 #include "cuda/driver/error.h"
 
 namespace tandem::cuda {

@@ -1,12 +1,11 @@
 #pragma once
 /// The comparison of the clocks of a world's GPUs and of the host.
 
-#include <cuda_runtime.h>
-
 #include <chrono>
 #include <functional>
 #include <vector>
 
+#include "base/cuda_names.h"
 #include "cuda/profile/clock_kernels.h"
 #include "trace/gpu/clock_alignment.h"
 

@@ -1,10 +1,9 @@
 #pragma once
 /// Kernels that read and compare the clocks of GPUs and host.
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
+#include "base/cuda_names.h"
 #include "trace/gpu/clock_alignment.h"
 
 namespace tandem::cuda {

@@ -1,8 +1,7 @@
 #pragma once
 /// Stream-ordered signals of signal_kernels.h that record themselves, and a stamp between other work.
 
-#include <cuda_runtime.h>
-
+#include "base/cuda_names.h"
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/record.h"
 

@@ -1,10 +1,9 @@
 #pragma once
 /// A CUDA stream.
 
-#include <cuda_runtime.h>
-
 #include <optional>
 
+#include "base/cuda_names.h"
 #include "cuda/device/plain_gemms.h"
 #include "cuda/profile/profiler.h"
 #include "cuda/world/shared_queue.h"

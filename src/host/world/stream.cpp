@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/cpu/long_copy.h"
 #include "host/grid.h"
 #include "host/processors.h"
 #include "host/watchdog.h"
@@ -41,7 +42,10 @@ void copy_by(const GridThreads& threads, std::byte* to, const std::byte* from, S
   const auto most = static_cast<int>(min(threads.most, bytes / kLeast));
   const auto copy_part = [&](int part, int parts) {
     const Range range = split(bytes, parts, 64)[part];
-    std::memcpy(to + range.begin, from + range.begin, static_cast<std::size_t>(range.size()));
+    if (bytes >= cpu::kLongCopy)
+      cpu::copy_past_caches(to + range.begin, from + range.begin, range.size());
+    else
+      std::memcpy(to + range.begin, from + range.begin, static_cast<std::size_t>(range.size()));
   };
   most > 1 ? threads.crew->run(most, copy_part) : copy_part(0, 1);
 }

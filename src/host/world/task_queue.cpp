@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -19,7 +20,7 @@ void TaskQueue::add(std::function<void()> task, const OnError& on_error) { push(
 void TaskQueue::add_always(std::function<void()> task) { push({std::move(task), nullptr, true}); }
 
 void TaskQueue::push(Task task) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (!thread_.joinable()) {
     try {
       thread_ = std::thread([this] { work(); });
@@ -28,16 +29,20 @@ void TaskQueue::push(Task task) {
     }
   }
   tasks_.push_back(std::move(task));
-  added_.notify_one();
+  const bool wakes = !looks_;
+  lock.unlock();
+  if (wakes) added_.notify_one();
 }
 
 void TaskQueue::wait_until_empty() {
   std::unique_lock lock(mutex_);
   while (!tasks_.empty()) {
-    if (is_running_)
+    if (is_running_) {
       emptied_.wait(lock, [&] { return tasks_.empty(); });
-    else
+    } else {
+      is_helped_ = true;
       run_first(lock);
+    }
   }
 }
 
@@ -65,10 +70,26 @@ bool TaskQueue::is_empty() const {
 void TaskQueue::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    added_.wait(lock, [&] { return !is_running_ && (!tasks_.empty() || is_closed_); });
+    wait_for_task(lock);
     if (tasks_.empty()) return;
     run_first(lock);
   }
+}
+
+void TaskQueue::wait_for_task(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::microseconds kLook{250};
+  constexpr int kLooks = 64;  // in vain
+  const auto has_task = [&] { return !is_running_ && (!tasks_.empty() || is_closed_); };
+  int looks = 0;
+  for (;;) {
+    if (std::exchange(is_helped_, false)) looks = kLooks;
+    if (looks-- == 0) break;
+    looks_ = true;
+    const bool found = added_.wait_for(lock, kLook, has_task);
+    looks_ = false;
+    if (found) return;
+  }
+  added_.wait(lock, has_task);
 }
 
 void TaskQueue::run_first(std::unique_lock<std::mutex>& lock) {

@@ -415,7 +415,8 @@ void Processes::share_calls() {
   const auto fail_world = [this](const std::string& text) {
     member_.fail({bootstrap::FailureKind::kInvalidArgument, text});
   };
-  calls_ = std::make_unique<MismatchDetector>(me(), records, fail_world);
+  const auto is_near = [this](int pe) { return exchange_.is_on_this_host(pe); };
+  calls_ = std::make_unique<MismatchDetector>(me(), records, fail_world, is_near);
 }
 
 void Processes::test_links() {

@@ -1,6 +1,5 @@
 // A cuBLASLt that does nothing but count.
-#include <cublasLt.h>
-#include <cuda_runtime.h>
+#include "cuda/simulated/names.h"
 
 namespace tandem::test {
 

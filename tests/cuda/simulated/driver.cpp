@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cuda/simulated/gpus.h"
-#include "cuda_runtime.h"
 #include "host/world/memory.h"
 #include "tandem/error.h"
 

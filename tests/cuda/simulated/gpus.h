@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "cuda_runtime.h"
+#include "cuda/simulated/names.h"
 
 namespace tandem::test {
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cuda/simulated/gpus.h"
-#include "cuda_runtime.h"
 
 struct CUstream_st {};
 struct CUevent_st {};

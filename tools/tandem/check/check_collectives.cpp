@@ -122,7 +122,7 @@ std::vector<Variant> variants(Collective collective, const std::string& algorith
   if (collective == Collective::kAllReduce) all.push_back({"in_place", 44, 2, ReduceOp::kSum, true});
   // The root stores a part of the larger calls.
   if (collective == Collective::kBroadcast && algorithm == "pull")
-    all.push_back({"in_place", Size{256} << 10, 1, ReduceOp::kSum, true});
+    all.push_back({"in_place", Size{32} << 10, 1, ReduceOp::kSum, true});
   return all;
 }
 

@@ -227,6 +227,7 @@ void add_tune(CLI::App& app, TuneOptions& a) {
   tune.get_option("-f")->description("collectives: factor from one size to the next");
   tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")
       ->group("Collectives");
+  tune.add_flag("--in-place", a.in_place, "use one buffer for input and output")->group("Collectives");
   add_shape(tune, a);
   tune.add_option("--most", a.most,
                   "operators on GPUs: number of configurations to try, fastest predictions of the simulator first "

@@ -1,12 +1,15 @@
 #include "gemm/hopper/host/cublas_lt.h"
 
-#include <cublasLt.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <optional>
 #include <utility>
+
+#if !defined(TANDEM_CUDA_NAMES)
+#include <cublasLt.h>
+#endif
 
 #include "cuda/driver/error.h"
 #include "tandem/error.h"

@@ -2,13 +2,12 @@
 /// Plain GEMMs by cuBLASLt, which is loaded at run time if the machine has it. The operators' fallback forms use it,
 /// and benchmarks compare with it.
 
-#include <cuda_runtime.h>
-
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
 
+#include "base/cuda_names.h"
 #include "tandem/advanced/gemm.h"
 
 namespace tandem::cuda {

@@ -1,10 +1,9 @@
 #pragma once
 /// The compiled kernels of the GEMM with hooks, one source file each, and the table of them.
 
-#include <cuda_runtime.h>
-
 #include <span>
 
+#include "base/cuda_names.h"
 #include "tandem/advanced/gemm.h"
 #include "tandem/impl/cuda/context.h"
 #include "tandem/impl/cuda/record.h"

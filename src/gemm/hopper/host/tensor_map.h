@@ -1,8 +1,7 @@
 #pragma once
 /// Matrices in the form in which TMA reads and writes them.
 
-#include <cuda.h>
-
+#include "base/cuda_names.h"
 #include "tandem/numeric.h"
 
 namespace tandem::cuda {
