@@ -33,7 +33,9 @@ struct RouteDispatch {
 
   /// Whether these routings have few enough choices. Rows of aligned experts would wait for the counts of others.
   static bool suits(const Routing& routing, Size align) {
-    return align == 1 && fit_a_block({.routing = routing});
+    RouteArgs args;
+    args.routing = routing;
+    return align == 1 && fit_a_block(args);
   }
 
   // Two slots suffice, as for Route: a PE that has ended call e has every PE's message of that call.
@@ -47,12 +49,12 @@ struct RouteDispatch {
     for_parts(block, a, 0, OwnChoices::tokens(block, a.route),
               [&](Size token, Range bytes) { send(block, a, epoch, token, bytes); });
     const TokenPlaces<Block> places(block, a.route, epoch);
-    const bool is_in_place = a.out.max_tokens > 0;
     Size before = 0;
     for (int step = 0; step < r.pes; ++step) {
       const Size tokens = places.tokens(step);
       for_parts(block, a, before, tokens, [&](Size token, Range bytes) {
-        receive(block, a, epoch, (block.pe() + step) % r.pes, token, bytes, places.of(step, token, is_in_place));
+        receive(block, a, epoch, (block.pe() + step) % r.pes, token, bytes,
+                places.of(step, token, a.out.max_tokens > 0));
       });
       before += tokens * ceil_div(a.rows.row_bytes, a.row_step);
     }

@@ -34,6 +34,8 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
   // Random choices alone would hide a slot that is written again too early: every PE would wait for every other one.
   const std::vector<kernels::ExpertRound> rounds{{"random", 2, 0}, {"one", 2, 1}, {"none", 1, 0}, {"ragged", 2, 1}};
   const std::vector<kernels::ExpertRound> reused{{"one", 2, 6}};
+  const std::vector<kernels::ExpertRound> fused{{"random", 2, 1}, {"one", 2, 1},    {"none", 1, 1},
+                                                {"one", 2, 1},    {"ragged", 2, 1}, {"none", 2, 1}};
   constexpr auto kPackets = ExpertTransport::kPackets;
   constexpr auto kChunks = ExpertTransport::kChunks;
   constexpr auto kFused = ExpertTransport::kFused;
@@ -42,8 +44,8 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
       {"reused", kPackets, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, reused},
       {"tiles", kPackets, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 120, 0}, {"one", 113, 0}}, 120, 16},
       {"halves", kPackets, ExpertWire::kType, ExpertLayout::kByExpert, 2, {{"one", 2, 7}}},
-      {"", kFused, ExpertWire::kType, ExpertLayout::kSorted, 0, rounds},
-      {"reused", kFused, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, {{"one", 2, 2}, {"ragged", 2, 3}}},
+      {"", kFused, ExpertWire::kType, ExpertLayout::kSorted, 0, fused},
+      {"reused", kFused, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, reused},
       {"", kChunks, ExpertWire::kQuantised, ExpertLayout::kSorted, 0, rounds},
       {"reused", kChunks, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 2, 4}}}};
   for (const Variant& variant : variants) {
