@@ -529,7 +529,8 @@ typedef enum TANDEM_INT {
 typedef enum TANDEM_INT {
   TANDEM_EXPERTS_BY_RULE = 0,
   TANDEM_EXPERTS_BY_PACKETS = 1,
-  TANDEM_EXPERTS_BY_CHUNKS = 2
+  TANDEM_EXPERTS_BY_CHUNKS = 2,
+  TANDEM_EXPERTS_BY_FUSED = 3 /**< packets, and tandem_experts_route_and_dispatch is one kernel */
 } tandem_expert_transport;
 
 /** The form of rows to experts: in the type, quantised by the dispatch, or given in fp8_e4m3. */
@@ -612,6 +613,10 @@ tandem_status tandem_experts_sizes_of(const tandem_experts_problem* problem, int
 tandem_status tandem_experts_route(tandem_experts* experts, const tandem_experts_choices* choices, void* stream);
 /** Enqueues the transfer of rows to experts, likewise. */
 tandem_status tandem_experts_dispatch(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
+/** Enqueues the routing, and the transfer of rows with it; `rows` has the routing of `choices`. It is one kernel, if
+ * the plan chose that for few tokens, and else calls both. */
+tandem_status tandem_experts_route_and_dispatch(tandem_experts* experts, const tandem_experts_choices* choices,
+                                                const tandem_experts_rows* rows, void* stream);
 /** Enqueues the weighted sums of the experts' rows, likewise. */
 tandem_status tandem_experts_combine(tandem_experts* experts, const tandem_experts_sums* sums, void* stream);
 /** Enqueues the first half of a dispatch, between which and the second half nothing runs. The problem's `batches` may

@@ -52,9 +52,10 @@ TEST(Experts, GoToTheirPesAndBack) {
     e.ids[0] = 1 - peer.pe;  // token 0 goes to the other PE, token 1 nowhere
     e.ids[1] = -1;
     const tandem_experts_choices choices = e.choices();
-    EXPECT_EQ(unlike(tandem_experts_route(e.plan, &choices, peer.stream), TANDEM_SUCCESS), "");
     const tandem_experts_rows rows{.tokens = 2, .x = e.x, .routing = e.routing, .out = e.rows};
-    EXPECT_EQ(unlike(tandem_experts_dispatch(e.plan, &rows, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_route_and_dispatch(e.plan, &choices, &rows, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_route_and_dispatch(e.plan, &choices, nullptr, peer.stream), kInvalid, "rows: NULL"),
+              "");
     const tandem_experts_sums sums{.tokens = 2, .y = e.rows, .routing = e.routing, .add = e.x, .out = e.out};
     EXPECT_EQ(unlike(tandem_experts_combine(e.plan, &sums, peer.stream), TANDEM_SUCCESS), "");
     EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");

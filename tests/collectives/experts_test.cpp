@@ -75,29 +75,30 @@ TEST(Experts, AreRightForManyTokensAndWideRows) {
 /// A phantom run takes as long as the same run with data, up to the rounding of stores in steps.
 TEST(Experts, TakeTheSameTimeWithoutData) {
   const auto time_of = [](bool phantom, ExpertTransport transport, const char* routing) {
+    const int align = transport == ExpertTransport::kFused ? 1 : 2;
     double time_us = 0;
     Simulation simulation(load_machine("h200x8"), 4, {.phantom = phantom});
     simulation.run([&](World& world) {
       const auto plan = make_experts(
-          world, {.max_tokens = 6, .hidden = 2048, .experts = 32, .top_k = 4, .align = 2, .transport = transport});
+          world, {.max_tokens = 6, .hidden = 2048, .experts = 32, .top_k = 4, .align = align, .transport = transport});
       const auto trial = kernels::make_expert_trial(world, *plan, {.routing = routing, .tokens = 6});
       Stream stream = world.make_stream("main");
-      trial->route(stream);
-      trial->dispatch(stream);
+      trial->route_and_dispatch(stream);
       trial->combine(stream);
       stream.synchronize();
       time_us = std::max(time_us, world.time_us());
     });
     return time_us;
   };
-  for (const ExpertTransport transport : {ExpertTransport::kPackets, ExpertTransport::kChunks})
+  for (const ExpertTransport transport : {ExpertTransport::kFused, ExpertTransport::kPackets, ExpertTransport::kChunks})
     for (const char* const routing : {"one", "random", "none"}) {
       SCOPED_TRACE(std::string(name(transport)) + " " + routing);
       EXPECT_NEAR(time_of(true, transport, routing), time_of(false, transport, routing), 0.01);
     }
 }
 
-/// The rule takes packets for few bytes and chunks for many. Both forms give the same bits, which `expert_cases` check.
+/// The rule takes one kernel for few tokens, packets for few bytes and chunks for many. All forms give the same bits,
+/// which `expert_cases` check.
 TEST(Experts, ChooseTheTransportByBytes) {
   Simulation simulation(load_machine("h200x4"), 4, {.phantom = true});
   simulation.run([](World& world) {
@@ -106,6 +107,7 @@ TEST(Experts, ChooseTheTransportByBytes) {
           ->options()
           .transport;
     };
+    EXPECT_EQ(transport(64), ExpertTransport::kFused);
     EXPECT_EQ(transport(128), ExpertTransport::kPackets);
     EXPECT_EQ(transport(4096), ExpertTransport::kChunks);
   });
@@ -174,8 +176,13 @@ TEST(Experts, RefuseBadOptionsByName) {
             "most_rows: 4 given to experts, allowed is 0 without the layout by_expert");
   EXPECT_THAT(option([](ExpertOptions& o) { o.blocks = 1'000'000; }), HasSubstr("blocks: 1000000 given"));
   EXPECT_EQ(option([](ExpertOptions& o) { o.batches = 9; }), "batches: 9 given to experts, allowed are 0 to 8");
-  EXPECT_EQ(option([](ExpertOptions& o) { o.transport = static_cast<ExpertTransport>(3); }),
-            "transport: 3 given to experts, allowed are 0 to 2");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.transport = static_cast<ExpertTransport>(4); }),
+            "transport: 4 given to experts, allowed are 0 to 3");
+  EXPECT_THAT(option([](ExpertOptions& o) {
+                o.transport = ExpertTransport::kFused;
+                o.align = 2;
+              }),
+              HasSubstr("transport: fused given to experts of 2 tokens, top 2, align 2 and batches 0, allowed are"));
 }
 
 TEST(Experts, RefuseMoreRowsThanIndicesHave) {
@@ -203,6 +210,22 @@ TEST(Experts, RefuseBadCallsByName) {
   EXPECT_EQ(call([](Calls& c) { c.combine.y = nullptr; }), "y: none given to experts, allowed is memory of this PE");
   EXPECT_THAT(call([](Calls& c) { c.combine.out = const_cast<void*>(c.combine.y); }),
               HasSubstr("y, out: buffers that overlap"));
+}
+
+TEST(Experts, RefuseRowsOfAnotherRouting) {
+  const auto error = [](auto change) {
+    return refusal([](Calls&, std::int32_t*) {},
+                   [change](ExpertPlan& plan, Stream& stream, const Calls& calls) {
+                     Calls changed = calls;
+                     change(changed);
+                     plan.route_and_dispatch(stream, changed.route, changed.dispatch);
+                   });
+  };
+  EXPECT_EQ(error([](Calls&) {}), "");
+  EXPECT_EQ(error([](Calls& c) { c.dispatch.tokens = 1; }),
+            "tokens: 1 rows for 2 tokens given to experts, allowed is a row for each token");
+  EXPECT_THAT(error([](Calls& c) { c.dispatch.routing = static_cast<std::int32_t*>(c.route.routing) + 4; }),
+              HasSubstr("routing: "));
 }
 
 /// Calls with halves on two PEs in the given order, of which each letter is one: s, r or w (whole). Returns the error.
@@ -263,13 +286,14 @@ TEST(Experts, GoOnAfterARefusedId) {
 }
 
 TEST(Experts, RefusePesThatDiffer) {
+  static constexpr ExpertOptions kOptions{
+      .max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1, .transport = ExpertTransport::kPackets};
   const auto error = [](const ExpertOptions& other) {
     std::string text;
     Simulation simulation(load_machine("h200x4"), 2);
     try {
       simulation.run([&](World& world) {
-        const ExpertOptions options{.max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1};
-        auto plan = make_experts(world, world.pe() == 0 ? options : other);
+        auto plan = make_experts(world, world.pe() == 0 ? kOptions : other);
         auto* const memory = world.heap().allocate_local<std::int32_t>(256, "routing");
         Stream stream = world.make_stream("main");
         plan->route(stream, {.routing = memory});
@@ -280,9 +304,16 @@ TEST(Experts, RefusePesThatDiffer) {
     }
     return text;
   };
-  EXPECT_EQ(error({.max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1}), "");
-  EXPECT_THAT(error({.max_tokens = 1, .hidden = 8, .experts = 4, .top_k = 1, .align = 2}), HasSubstr("align 2"));
-  EXPECT_THAT(error({.max_tokens = 1, .hidden = 800, .experts = 4, .top_k = 1}), HasSubstr("experts"));
+  EXPECT_EQ(error(kOptions), "");
+  ExpertOptions other = kOptions;
+  other.align = 2;
+  EXPECT_THAT(error(other), HasSubstr("align 2"));
+  other = kOptions;
+  other.hidden = 800;
+  EXPECT_THAT(error(other), HasSubstr("experts"));
+  other = kOptions;
+  other.transport = ExpertTransport::kFused;
+  EXPECT_THAT(error(other), HasSubstr("experts fused route"));
 }
 
 TEST(Experts, NeedOneNode) {

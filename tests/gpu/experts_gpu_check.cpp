@@ -22,6 +22,9 @@ std::vector<kernels::ExpertRuns> cases_for(int pes) {
     runs.options.align = 64;
     runs.rounds = {{"random", 64, 3}, {"one", 17, 2}, {"zipf:1", 64, 1}};
     cases.push_back(runs);
+    runs.options.transport = ExpertTransport::kFused;
+    runs.options.align = 1;
+    cases.push_back(runs);
     runs.options.transport = ExpertTransport::kChunks;
     runs.options.batches = 2;
     runs.options.max_tokens = 300;

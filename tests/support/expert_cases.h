@@ -26,7 +26,7 @@ inline std::vector<kernels::ExpertRuns> expert_cases(int pes) {
   constexpr Size kHidden[] = {128, 2500, 1, 1792};
   constexpr int kTopK[] = {2, 8, 1, 9};
   constexpr int kBlocks[] = {0, 1, 3};
-  const Pairwise pairwise({3, 3, 4, 4, 2, 3, 2, 2, 2, 2, 3}, [](std::size_t, int, std::size_t, int) { return true; });
+  const Pairwise pairwise({3, 3, 4, 4, 2, 3, 2, 2, 2, 3, 3}, [](std::size_t, int, std::size_t, int) { return true; });
   std::vector<kernels::ExpertRuns> list;
   for (const std::vector<int>& row : pairwise.rows()) {
     kernels::ExpertRuns runs;
@@ -41,8 +41,12 @@ inline std::vector<kernels::ExpertRuns> expert_cases(int pes) {
     o.experts = pes * (1 + row[3]);
     if (o.layout == ExpertLayout::kSorted && row[4] == 0) o.align = 8;
     if (o.layout == ExpertLayout::kByExpert) o.most_rows = pes * o.max_tokens * o.top_k;  // an expert twice in a token
-    o.transport = row[9] == 0 ? ExpertTransport::kPackets : ExpertTransport::kChunks;
+    o.transport = static_cast<ExpertTransport>(1 + row[9]);
     o.batches = row[10];
+    if (o.transport == ExpertTransport::kFused) {
+      o.align = 1;
+      o.batches = 0;
+    }
     o.scales_by_group = o.wire != ExpertWire::kType && row[7] == 1;
     runs.input.long_ids = row[6] == 1;
     runs.input.weights = row[7] == 0;

@@ -9,7 +9,7 @@ static_assert(TANDEM_WIRE_TYPE == static_cast<int>(tandem::ExpertWire::kType) &&
               TANDEM_WIRE_GIVEN == static_cast<int>(tandem::ExpertWire::kGiven));
 
 static_assert(TANDEM_EXPERTS_BY_RULE == static_cast<int>(tandem::ExpertTransport::kRule) &&
-              TANDEM_EXPERTS_BY_CHUNKS == static_cast<int>(tandem::ExpertTransport::kChunks));
+              TANDEM_EXPERTS_BY_FUSED == static_cast<int>(tandem::ExpertTransport::kFused));
 
 struct tandem_experts {
   tandem_world& world;
@@ -43,7 +43,7 @@ tandem::ExpertOptions options_of(const tandem_experts_problem& problem) {
   options.most_rows = size_of_c(problem.most_rows, "most_rows");
   options.scales_by_group = tandem::c::flag(problem.scales_by_group, "scales_by_group");
   options.transport = static_cast<tandem::ExpertTransport>(one_of(
-      problem.transport, TANDEM_EXPERTS_BY_RULE, TANDEM_EXPERTS_BY_CHUNKS, "transport", "tandem_expert_transport"));
+      problem.transport, TANDEM_EXPERTS_BY_RULE, TANDEM_EXPERTS_BY_FUSED, "transport", "tandem_expert_transport"));
   options.batches = problem.batches;
   return options;
 }
@@ -84,6 +84,28 @@ tandem_experts_sizes tandem::c::expert_sizes_in_c(const tandem::ExpertOptions& o
           .choice_stride = static_cast<size_t>(routing.choice_stride)};
 }
 
+namespace {
+
+tandem::RouteCall call_of(const tandem_experts_choices& c) {
+  return {.tokens = size_of_c(c.tokens, "tokens"),
+          .tokens_on_device = c.tokens_on_device,
+          .ids = c.ids,
+          .id_type = tandem::c::type_of(c.id_type, "id_type"),
+          .weights = c.weights,
+          .routing = c.routing};
+}
+
+tandem::DispatchCall call_of(const tandem_experts_rows& r) {
+  return {.tokens = size_of_c(r.tokens, "tokens"),
+          .x = r.x,
+          .x_scales = r.x_scales,
+          .routing = r.routing,
+          .out = r.out,
+          .out_scales = r.out_scales};
+}
+
+}  // namespace
+
 tandem_status tandem_experts_create(tandem_experts** experts, tandem_world* world,
                                     const tandem_experts_problem* problem) {
   return guarded([&] {
@@ -113,13 +135,14 @@ tandem_status tandem_experts_sizes_of(const tandem_experts_problem* problem, int
 
 tandem_status tandem_experts_route(tandem_experts* experts, const tandem_experts_choices* choices, void* stream) {
   return enqueued(experts, stream, [&](tandem::ExpertPlan& plan, tandem::Stream& borrowed) {
-    const tandem_experts_choices& c = given(choices, "choices");
-    plan.route(borrowed, {.tokens = size_of_c(c.tokens, "tokens"),
-                          .tokens_on_device = c.tokens_on_device,
-                          .ids = c.ids,
-                          .id_type = tandem::c::type_of(c.id_type, "id_type"),
-                          .weights = c.weights,
-                          .routing = c.routing});
+    plan.route(borrowed, call_of(given(choices, "choices")));
+  });
+}
+
+tandem_status tandem_experts_route_and_dispatch(tandem_experts* experts, const tandem_experts_choices* choices,
+                                                const tandem_experts_rows* rows, void* stream) {
+  return enqueued(experts, stream, [&](tandem::ExpertPlan& plan, tandem::Stream& borrowed) {
+    plan.route_and_dispatch(borrowed, call_of(given(choices, "choices")), call_of(given(rows, "rows")));
   });
 }
 
@@ -130,13 +153,7 @@ using CombineMember = void (tandem::ExpertPlan::*)(tandem::Stream&, const tandem
 
 tandem_status dispatched(tandem_experts* experts, const tandem_experts_rows* rows, void* stream, DispatchMember call) {
   return enqueued(experts, stream, [&](tandem::ExpertPlan& plan, tandem::Stream& borrowed) {
-    const tandem_experts_rows& r = given(rows, "rows");
-    (plan.*call)(borrowed, {.tokens = size_of_c(r.tokens, "tokens"),
-                            .x = r.x,
-                            .x_scales = r.x_scales,
-                            .routing = r.routing,
-                            .out = r.out,
-                            .out_scales = r.out_scales});
+    (plan.*call)(borrowed, call_of(given(rows, "rows")));
   });
 }
 

@@ -75,7 +75,7 @@ void check(const ExpertOptions& o, int pes) {
   }
   if (o.scales_by_group && o.wire == ExpertWire::kType)
     throw InvalidArgument(fmt::format("scales_by_group: true given to {}, allowed is false with wire type", kExperts));
-  check_number("transport", static_cast<int>(o.transport), 0, static_cast<int>(ExpertTransport::kChunks));
+  check_number("transport", static_cast<int>(o.transport), 0, static_cast<int>(ExpertTransport::kFused));
   check_number("batches", o.batches, 0, 8);
 }
 

@@ -12,6 +12,26 @@
 
 namespace tandem::kernels {
 
+/// The scales of a piece of a row.
+TANDEM_DEVICE inline Range groups_of(Range piece) {
+  return {piece.begin / kScaleGroup, ceil_div(piece.end, kScaleGroup)};
+}
+
+/// Makes a piece of a row in fp8, and its scales, in memory, since fragments of one byte have another layout. `kStep`:
+/// elements that the block holds, a multiple of a group.
+template <Size kStep, class T, class Block>
+TANDEM_DEVICE void quantise_piece(Block& block, const T* x, std::byte* own, float* its_scales, Range piece) {
+  for (const Range part : Tiles(piece, kStep)) {
+    const auto values = block.template load<float>(x, part);
+    const auto scales = block.template group_greatest<kScaleGroup>(values.map([](float value) { return fabsf(value); }))
+                            .map([](float greatest) { return scale_for(greatest); });
+    block.template store_group_firsts<kScaleGroup>(its_scales + part.begin / kScaleGroup, scales);
+    block.store(reinterpret_cast<fp8_e4m3*>(own), part,
+                values.zip(scales, [](float value, float scale) { return value * (1.0F / scale); }));
+  }
+  block.sync();
+}
+
 /// `Q`: the type of rows that are quantised on the way, or std::byte for rows that travel as they are. `Rows`: the form
 /// in which they travel, RowLines or RowChunks.
 template <class Q, class Rows>
@@ -21,7 +41,6 @@ struct DispatchRows {
   static constexpr int kThreads = Rows::kThreads;
   static constexpr int kBlocksPerSm = Rows::kBlocksPerSm;
   static constexpr bool kQuantises = !std::is_same_v<Q, std::byte>;
-  static constexpr Size kQuantised = Rows::kPieceBytes / 2;  // elements that 128 threads hold, a multiple of a group
 
   struct Args {
     const Q* x = nullptr;      // rows to quantise
@@ -56,11 +75,6 @@ struct DispatchRows {
   }
 
  private:
-  /// The scales of a piece of a row.
-  TANDEM_DEVICE static Range groups_of(Range piece) {
-    return {piece.begin / kScaleGroup, ceil_div(piece.end, kScaleGroup)};
-  }
-
   /// To the peers with an expert of the token, the next one first, and to the token's rows here.
   template <class Block>
   TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, Size token, Range bytes) {
@@ -75,7 +89,9 @@ struct DispatchRows {
         if (pes >> pe & 1U) f(pe);
     };
     for (const Range piece : a.rows.pieces_of(bytes)) {
-      if constexpr (kQuantises) quantise(block, a, token, piece);
+      if constexpr (kQuantises)
+        quantise_piece<Rows::kPieceBytes / 2>(block, a.x + token * a.rows.row_bytes, a.own + token * a.rows.row_bytes,
+                                              a.scales + token * a.out.groups, piece);
       const auto row =
           block.template load<std::byte>(static_cast<const std::byte*>(a.own + token * a.rows.row_bytes), piece);
       for_peers([&](int pe) { a.rows.template put<std::byte>(block, r, epoch, pe, token, piece, row); });
@@ -87,23 +103,6 @@ struct DispatchRows {
       for_peers([&](int pe) { a.rows.put_scales(block, r, epoch, pe, token, piece, groups, scales); });
       a.out.store_scales(block, places, me, token, groups, scales);
     }
-  }
-
-  /// The piece in fp8, in memory, since fragments of one byte have another layout.
-  template <class Block>
-  TANDEM_DEVICE static void quantise(Block& block, const Args& a, Size token, Range piece) {
-    auto* const row = reinterpret_cast<fp8_e4m3*>(a.own + token * a.rows.row_bytes);
-    for (const Range part : Tiles(piece, kQuantised)) {
-      const auto values = block.template load<float>(a.x + token * a.rows.row_bytes, part);
-      const auto scales =
-          block.template group_greatest<kScaleGroup>(values.map([](float x) { return fabsf(x); })).map([](float x) {
-            return scale_for(x);
-          });
-      block.template store_group_firsts<kScaleGroup>(a.scales + token * a.out.groups + part.begin / kScaleGroup,
-                                                     scales);
-      block.store(row, part, values.zip(scales, [](float x, float scale) { return x * (1.0F / scale); }));
-    }
-    block.sync();
   }
 
   template <class Block>

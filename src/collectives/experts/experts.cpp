@@ -8,8 +8,7 @@
 #include "base/log.h"
 #include "collectives/experts/check.h"
 #include "collectives/experts/plan.h"
-#include "collectives/experts/row_chunks.h"
-#include "collectives/experts/row_lines.h"
+#include "collectives/experts/route_dispatch.h"
 #include "runtime/mismatch_detector.h"
 #include "tandem/error.h"
 
@@ -40,19 +39,36 @@ Routing shape_of(const ExpertOptions& o, int pes) {
   return r;
 }
 
+/// Whether routing and dispatch can be one kernel.
+bool can_be_fused(const ExpertOptions& o, const Routing& shape) {
+  return o.batches == 0 && RouteDispatch<std::byte>::suits(shape, o.align);
+}
+
+void check_fused(const ExpertOptions& o, const Routing& shape) {
+  if (o.transport == ExpertTransport::kFused && !can_be_fused(o, shape))
+    throw InvalidArgument(fmt::format(
+        "transport: fused given to {} of {} tokens, top {}, align {} and batches {}, allowed are at most {} "
+        "choices of a PE and {} of all, align 1 and batches 0",
+        kExperts, o.max_tokens, o.top_k, o.align, o.batches, kRouteTile - kHeaderWords, (1 << kPlaceBits) - 1));
+}
+
 /// Chunks pay a fence and a signal, and packets an eighth more bytes and half of the memory's rate at the receiver.
 ExpertTransport transport_of(const ExpertOptions& o, const Routing& shape) {
   constexpr Size kMostPackets = Size{96} << 20;  // of a plan; in the model chunks are faster from about there on
+  constexpr Size kMostFusedTokens = 128;         // with more, in the model, two kernels are faster
+  constexpr Size kMostFused = 40'000'000;        // bytes of a plan
   const Size type = size_of(o.type);
   const Size bytes = RowLines::bytes(shape, o.hidden * (o.wire == ExpertWire::kType ? type : 1)) +
                      RowLines::bytes(shape, o.hidden * type);
-  return bytes <= kMostPackets ? ExpertTransport::kPackets : ExpertTransport::kChunks;
+  if (bytes > kMostPackets) return ExpertTransport::kChunks;
+  const bool is_fused = o.max_tokens <= kMostFusedTokens && bytes / 3 * 4 <= kMostFused && can_be_fused(o, shape);
+  return is_fused ? ExpertTransport::kFused : ExpertTransport::kPackets;
 }
 
 /// A block for each piece of a row that travels as packets, or for each token of a chunk.
 int blocks_of(const ExpertOptions& o, const Machine& machine) {
   const Size pieces =
-      o.transport == ExpertTransport::kPackets ? ceil_div(o.hidden * size_of(o.type), RowLines::kPieceBytes) : 1;
+      o.transport == ExpertTransport::kChunks ? 1 : ceil_div(o.hidden * size_of(o.type), RowLines::kPieceBytes);
   return static_cast<int>(
       std::clamp<Size>(o.max_tokens * pieces, 1, Size{RowSlots::kBlocksPerSm} * machine.gpu.sm_count));
 }
@@ -93,15 +109,16 @@ std::unique_ptr<ExpertPlan> ExpertPlanMaker::make(World& world, const ExpertOpti
     throw Unsupported(fmt::format("{}: {} PEs, at most {} are possible", kExperts, team.size, kMostPes));
   ExpertOptions complete = with_most_rows(options, team.size);
   const Routing shape = shape_of(complete, team.size);
+  check_fused(options, shape);
   if (options.transport == ExpertTransport::kRule) complete.transport = transport_of(complete, shape);
   if (options.blocks == 0) complete.blocks = blocks_of(complete, world.machine());
   const std::string what = describe(complete);
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
   detail::NotedAllocations allocations = world.note_allocations();
   std::unique_ptr<ExpertPlan> plan = make_expert_plan(world, complete, shape, uses);
-  constexpr const char* kKinds[] = {"route", "dispatch", "combine"};
+  constexpr const char* kKinds[] = {"route", "dispatch", "combine", "route_and_dispatch"};
   if (world.calls() != nullptr)
-    for (int kind = 0; kind < 3; ++kind)
+    for (int kind = 0; kind < 4; ++kind)
       plan->numbers_[kind] = world.calls()->add(fmt::format("{}, {}", kKinds[kind], what), team);
   plan->memory_ = allocations.take();
   return plan;
@@ -163,6 +180,24 @@ void ExpertPlan::note_and_enqueue(Kind kind, Stream& stream, const Call& call, P
 }
 
 void ExpertPlan::route(Stream& stream, const RouteCall& call) { note_and_enqueue(kRoute, stream, call); }
+void ExpertPlan::route_and_dispatch(Stream& stream, const RouteCall& choices, const DispatchCall& rows) {
+  kernels::check(*this, world_, choices);
+  kernels::check(*this, world_, rows);
+  if (choices.routing != rows.routing)
+    throw InvalidArgument(fmt::format("routing: {} and {} given to {}, allowed is the same memory for choices and rows",
+                                      choices.routing, rows.routing, kernels::kExperts));
+  if (rows.tokens < choices.tokens && choices.tokens_on_device == nullptr)
+    throw InvalidArgument(fmt::format("tokens: {} rows for {} tokens given to {}, allowed is a row for each token",
+                                      rows.tokens, choices.tokens, kernels::kExperts));
+  if (options_.transport != ExpertTransport::kFused) {
+    route(stream, choices);
+    dispatch(stream, rows);
+  } else if (MismatchDetector* const calls = world_.calls(); calls != nullptr) {
+    calls->note(numbers_[kRouteAndDispatch], 0, [&] { enqueue(stream, choices, rows); });
+  } else {
+    enqueue(stream, choices, rows);
+  }
+}
 void ExpertPlan::dispatch(Stream& stream, const DispatchCall& call) {
   note_and_enqueue(kDispatch, stream, call, Part::kAll);
 }

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::array kLayouts{"sorted", "by_expert", "in_place"};
 constexpr std::array kWires{"type", "quantised", "given"};
-constexpr std::array kTransports{"rule", "packets", "chunks"};
+constexpr std::array kTransports{"rule", "packets", "chunks", "fused"};
 
-template <class T>
-T parse(const char* option, const std::string& text, const std::array<const char*, 3>& names) {
+template <class T, std::size_t kNames>
+T parse(const char* option, const std::string& text, const std::array<const char*, kNames>& names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (text == names[i]) return static_cast<T>(i);
-  throw InvalidArgument(fmt::format("{}: no '{}'; there are {}, {}, {}", option, text, names[0], names[1], names[2]));
+  throw InvalidArgument(fmt::format("{}: no '{}'; there are {}", option, text, fmt::join(names, ", ")));
 }
 
 }  // namespace

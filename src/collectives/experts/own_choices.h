@@ -6,13 +6,19 @@
 namespace tandem::kernels {
 
 struct OwnChoices {
+  /// Returns the tokens of this PE.
+  template <class Block>
+  TANDEM_DEVICE static Size tokens(Block& block, const RouteArgs& a) {
+    if (a.tokens_on_device == nullptr) return a.tokens;
+    return max(0, min(block.load_scalar(a.tokens_on_device), a.tokens));
+  }
+
   template <class Block>
   TANDEM_DEVICE static void send(Block& block, const RouteArgs& a, Epoch epoch) {
-    Size tokens = a.tokens;
-    if (a.tokens_on_device != nullptr) tokens = max(0, min(block.load_scalar(a.tokens_on_device), a.tokens));
-    const Size choices = tokens * a.routing.top_k;
+    const Size own = tokens(block, a);
+    const Size choices = own * a.routing.top_k;
     for (Size i = block.index(); i < a.tiles(); i += block.count()) {
-      if (i == 0) store_header(block, a, tokens);
+      if (i == 0) store_header(block, a, own);
       const Size end = i == 0 ? a.first_words() : min((i + 1) * kRouteTile, kHeaderWords + choices);
       if (i * kRouteTile < end) send_ids(block, a, epoch, {i * kRouteTile, end}, choices);
     }

@@ -10,7 +10,7 @@
 #include "collectives/experts/combine.h"
 #include "collectives/experts/dispatch.h"
 #include "collectives/experts/plan.h"
-#include "collectives/experts/route.h"
+#include "collectives/experts/route_dispatch.h"
 #include "collectives/plan/plan.h"
 #include "tandem/error.h"
 
@@ -59,6 +59,7 @@ class Plan final : public ExpertPlan {
     else
       world.check_launch<DispatchRows<std::byte, Rows>>(grid_);
     world.check_launch<CombineRows<T, Rows>>(grid_);
+    if (o.transport == ExpertTransport::kFused) fused_grid_ = fused_grid(world, o);
     prepare_route(world, o);
     PlanSetup setup(world, team_, "experts", grid_.blocks, o.max_tokens);
     const bool scales = o.wire != ExpertWire::kType;
@@ -66,6 +67,7 @@ class Plan final : public ExpertPlan {
     groups_ = scales ? ceil_div(o.hidden, kScaleGroup) : 0;
     if (uses.dispatches) to_experts_ = Rows::of(setup, shape, row, groups_, o.batches);
     if (uses.combines) from_experts_ = Rows::of(setup, shape, o.hidden * Size{sizeof(T)}, 0, o.batches);
+    if (uses.dispatches && fused_grid_.blocks > 0) prepare_fused(world, o);
     zeros_ = filled<T>(setup, world, Rows::kPieceBytes / Size{sizeof(T)}, convert<T>(0.0F), "zeros");
     if (o.scales_by_group) set_columns(setup, world);
     if (o.wire != ExpertWire::kQuantised) return;
@@ -107,20 +109,51 @@ class Plan final : public ExpertPlan {
   }
 
   void prepare_route(World& world, const ExpertOptions& o) {
-    PlanSetup setup(world, team_, "experts route", route_grid_.blocks, o.max_tokens);
+    // The name lets PEs whose transports differ find out at once.
+    PlanSetup setup(world, team_, fused_grid_.blocks > 0 ? "experts fused route" : "experts route", route_grid_.blocks,
+                    o.max_tokens);
     route_.routing = shape_;
     route_.experts = o.experts;
     route_.most_rows = o.most_rows;
     route_.align = o.align;
     Route::prepare(setup, route_);
-    route_.refused = filled<std::int64_t>(setup, world, Size{2} * route_grid_.blocks, 0, "refused choices");
+    const int notes = std::max(route_grid_.blocks, fused_grid_.blocks);
+    route_.refused = filled<std::int64_t>(setup, world, Size{2} * notes, 0, "refused choices");
     std::vector<std::int32_t> words(static_cast<std::size_t>(kRouteTile), -1);
     route_.no_rows = indices(setup, world, words, "no rows");
     std::iota(words.begin(), words.end(), 0);
     route_.numbers = indices(setup, world, words, "numbers");
-    refused_choices_ =
-        std::make_shared<const std::function<void()>>([world, notes = route_.refused, blocks = route_grid_.blocks,
-                                                       o]() mutable { throw_refused(world, notes, blocks, o); });
+    refused_choices_ = std::make_shared<const std::function<void()>>(
+        [world, refused = route_.refused, notes, o]() mutable { throw_refused(world, refused, notes, o); });
+  }
+
+  /// A block for each expert and for each piece, as long as they run at once.
+  Grid fused_grid(World& world, const ExpertOptions& o) const {
+    using Bytes = RouteDispatch<std::byte>;
+    const Size row = o.hidden * (o.wire == ExpertWire::kType ? Size{sizeof(T)} : 1);
+    const Size pieces = shape_.pes * o.max_tokens * ceil_div(row, RowLines::kPieceBytes);
+    const Size most =
+        std::min<Size>(shape_.experts_here + pieces, Size{Bytes::kBlocksPerSm} * world.machine().gpu.sm_count);
+    const Grid grid{static_cast<int>(most), Bytes::kThreads};
+    if (o.wire == ExpertWire::kQuantised)
+      world.check_launch<RouteDispatch<T>>(grid);
+    else
+      world.check_launch<Bytes>(grid);
+    return grid;
+  }
+
+  /// The kernel has packets of its own, since calls of the others may come in between.
+  void prepare_fused(World& world, const ExpertOptions& o) {
+    PlanSetup setup(world, team_, "experts route and dispatch", fused_grid_.blocks, o.max_tokens);
+    fused_route_ = route_;
+    Route::prepare(setup, fused_route_);
+    const Size tokens = shape_.pes * shape_.max_tokens;
+    Size piece = RowLines::kPieceBytes;  // small as long as all blocks have one at most
+    while (piece < RouteDispatch<T>::kPieceBytes &&
+           tokens * ceil_div(to_experts_.row_bytes, piece) > fused_grid_.blocks)
+      piece *= 2;
+    fused_rows_ = RowLines::of_met(setup, shape_, to_experts_.row_bytes, groups_, piece);
+    fused_step_ = tokens > fused_grid_.blocks ? to_experts_.row_bytes : piece;
   }
 
   Routing at(const void* memory) const {
@@ -129,44 +162,63 @@ class Plan final : public ExpertPlan {
     return r;
   }
 
-  void enqueue(Stream& stream, const RouteCall& call) override {
-    Route::Args args = route_;
+  RouteArgs with(RouteArgs args, const RouteCall& call) const {
     args.routing = at(call.routing);
     args.ids = call.ids;
     args.long_ids = call.id_type == DType::kI64;
     args.weights = call.weights;
     args.tokens = call.tokens;
     args.tokens_on_device = call.tokens_on_device;
-    stream.launch<Route>(route_grid_, args, team_);
+    return args;
+  }
+  void enqueue(Stream& stream, const RouteCall& call) override {
+    stream.launch<Route>(route_grid_, with(route_, call), team_);
     stream.check_at_synchronize(refused_choices_);
   }
 
-  template <class Q>
-  void enqueue_dispatch(Stream& stream, typename DispatchRows<Q, Rows>::Args args, const DispatchCall& call,
-                        Part part) {
-    args.out.rows = static_cast<std::byte*>(call.out);
-    args.out.scales = call.out_scales;
-    args.out.row_bytes = to_experts_.row_bytes;
-    args.out.groups = groups_;
-    args.out.columns = columns_;
-    args.out.max_tokens = options().layout == ExpertLayout::kInPlace ? options().max_tokens : 0;
-    args.routing = at(call.routing);
-    args.rows = to_experts_;
-    launch<DispatchRows<Q, Rows>>(stream, args, part);
-  }
-  void enqueue(Stream& stream, const DispatchCall& call, Part part) override {
+  /// The rows of a kernel that dispatches.
+  template <template <class> class Kernel, class Launch>
+  void with_rows(const DispatchCall& call, const Launch& launch) {
+    const auto fill = [&](auto args) {
+      args.out.rows = static_cast<std::byte*>(call.out);
+      args.out.scales = call.out_scales;
+      args.out.row_bytes = to_experts_.row_bytes;
+      args.out.groups = groups_;
+      args.out.columns = columns_;
+      args.out.max_tokens = options().layout == ExpertLayout::kInPlace ? options().max_tokens : 0;
+      return args;
+    };
     if (options().wire == ExpertWire::kQuantised) {
-      typename DispatchRows<T, Rows>::Args args;
+      typename Kernel<T>::Args args;
       args.x = static_cast<const T*>(call.x);
       args.own = rows_;
       args.scales = scales_;
-      enqueue_dispatch<T>(stream, args, call, part);
+      launch(std::type_identity<Kernel<T>>(), fill(args));
     } else {
-      typename DispatchRows<std::byte, Rows>::Args args;
+      typename Kernel<std::byte>::Args args;
       args.own = static_cast<std::byte*>(const_cast<void*>(call.x));
       args.scales = const_cast<float*>(call.x_scales);
-      enqueue_dispatch<std::byte>(stream, args, call, part);
+      launch(std::type_identity<Kernel<std::byte>>(), fill(args));
     }
+  }
+  template <class Q>
+  using Dispatch = DispatchRows<Q, Rows>;
+
+  void enqueue(Stream& stream, const DispatchCall& call, Part part) override {
+    with_rows<Dispatch>(call, [&]<class Kernel>(std::type_identity<Kernel>, typename Kernel::Args args) {
+      args.routing = at(call.routing);
+      args.rows = to_experts_;
+      launch<Kernel>(stream, args, part);
+    });
+  }
+  void enqueue(Stream& stream, const RouteCall& choices, const DispatchCall& rows) override {
+    with_rows<RouteDispatch>(rows, [&]<class Kernel>(std::type_identity<Kernel>, typename Kernel::Args args) {
+      args.route = with(fused_route_, choices);
+      args.rows = fused_rows_;
+      args.row_step = fused_step_;
+      stream.launch<Kernel>(fused_grid_, args, team_);
+    });
+    stream.check_at_synchronize(refused_choices_);
   }
 
   void enqueue(Stream& stream, const CombineCall& call, Part part) override {
@@ -195,10 +247,14 @@ class Plan final : public ExpertPlan {
   Team team_;
   Grid grid_;
   Grid route_grid_;
+  Grid fused_grid_{0, 0};
   Routing shape_;
   Route::Args route_;
   Rows to_experts_;
   Rows from_experts_;
+  RouteArgs fused_route_;
+  RowLines fused_rows_;
+  Size fused_step_ = 0;  // bytes of a row that a block takes at once
   Size groups_ = 0;
   const std::int32_t* columns_ = nullptr;
   const T* zeros_ = nullptr;

@@ -46,14 +46,6 @@ struct Route {
       ExpertRows(block, a, epoch, expert).place();
   }
 
- private:
-  /// All blocks of this PE. Each block then sees the earlier writes of the others.
-  template <class Block>
-  TANDEM_DEVICE static void meet(Block& block, const Args& a, Epoch value) {
-    block.notify(a.met + block.index(), value, block.pe());
-    block.wait(a.met, block.count(), value);
-  }
-
   /// Each peer's choices have blocks of their own, or one block receives those of several peers.
   template <class Block>
   TANDEM_DEVICE static void receive_all(Block& block, const Args& a, Epoch epoch) {
@@ -62,6 +54,14 @@ struct Route {
     for (int step = block.index() % peers; step < peers; step += block.count())
       receive(block, a, epoch, (block.pe() + 1 + step) % block.num_pes(), block.index() / peers,
               block.count() <= peers ? 1 : (block.count() - 1 - step) / peers + 1);
+  }
+
+ private:
+  /// All blocks of this PE. Each block then sees the earlier writes of the others.
+  template <class Block>
+  TANDEM_DEVICE static void meet(Block& block, const Args& a, Epoch value) {
+    block.notify(a.met + block.index(), value, block.pe());
+    block.wait(a.met, block.count(), value);
   }
 
   /// A peer's choices in memory, for dispatches and combinations.

@@ -14,14 +14,21 @@ struct RowLines : RowSlots {
   int data_lines = 0;     // of a piece, before its scales
   int lines_of_piece = 0;
 
-  /// `groups`: scales of a row, a line of which follows each piece.
+  /// `groups`: scales of a row, those of a piece follow it.
   template <class Setup>
   static RowLines of(Setup& setup, const Routing& routing, Size row_bytes, Size groups, int batches) {
     RowLines rows;
     rows.prepare(setup, row_bytes, kPieceBytes, kLag, batches);
-    rows.data_lines = static_cast<int>(packets_for<LL128Line>(rows.piece_bytes));
-    rows.lines_of_piece = rows.data_lines + (groups > 0 ? 1 : 0);
-    rows.lines = setup.template symmetric<LL128Line>(rows.places(routing) * rows.pieces * rows.lines_of_piece, "rows");
+    rows.allocate(setup, routing, groups);
+    return rows;
+  }
+  /// The same for a kernel in which every PE hears of every other one in each call: two slots, no signals, and pieces
+  /// of another size.
+  template <class Setup>
+  static RowLines of_met(Setup& setup, const Routing& routing, Size row_bytes, Size groups, Size piece_bytes) {
+    RowLines rows;
+    rows.cut(row_bytes, piece_bytes);
+    rows.allocate(setup, routing, groups);
     return rows;
   }
   /// About the bytes that `of` allocates for whole calls: those without lines of scales.
@@ -73,6 +80,13 @@ struct RowLines : RowSlots {
   TANDEM_DEVICE void await(Block&, Size, Size, Epoch, int) const {}
 
  private:
+  template <class Setup>
+  void allocate(Setup& setup, const Routing& routing, Size groups) {
+    data_lines = static_cast<int>(packets_for<LL128Line>(piece_bytes));
+    const Size scales = groups > 0 ? ceil_div(piece_bytes, ceil_div(row_bytes, groups)) * Size{sizeof(float)} : 0;
+    lines_of_piece = data_lines + static_cast<int>(packets_for<LL128Line>(scales));
+    lines = setup.template symmetric<LL128Line>(places(routing) * pieces * lines_of_piece, "rows");
+  }
   TANDEM_DEVICE Symm<LL128Line> at(const Routing& r, Epoch epoch, int from, int to, Size token, Range bytes) const {
     return lines + (place(r, epoch, from, to, token) * pieces + bytes.begin / piece_bytes) * lines_of_piece;
   }

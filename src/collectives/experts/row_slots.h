@@ -26,14 +26,18 @@ struct RowSlots {
   /// `batches`: calls that are in flight between send and receive, 0 for whole calls.
   template <class Setup>
   void prepare(Setup& setup, Size bytes_of_row, Size most_bytes_of_piece, int its_lag, int batches) {
-    row_bytes = bytes_of_row;
-    piece_bytes = min(row_bytes, most_bytes_of_piece);
-    pieces = static_cast<int>(ceil_div(row_bytes, piece_bytes));
+    cut(bytes_of_row, most_bytes_of_piece);
     lag = its_lag;
     slots = lag + (batches == 0 ? 2 : batches + 1);
     begun = setup.signals(setup.pes(), "begun");
     epochs = setup.epochs();
     if (batches > 0) received = setup.epochs();
+  }
+
+  void cut(Size bytes_of_row, Size most_bytes_of_piece) {
+    row_bytes = bytes_of_row;
+    piece_bytes = min(row_bytes, most_bytes_of_piece);
+    pieces = static_cast<int>(ceil_div(row_bytes, piece_bytes));
   }
 
   template <class Block>

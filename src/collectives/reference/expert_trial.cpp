@@ -37,6 +37,10 @@ class Trial final : public ExpertTrial {
   }
 
   void route(Stream& stream) override { plan_.route(stream, route_); }
+  void route_and_dispatch(Stream& stream) override {
+    plan_.route_and_dispatch(stream, route_, dispatch_);
+    is_dispatched_ = true;
+  }
   void dispatch(Stream& stream, ExpertHalf half) override {
     if (half == ExpertHalf::kBoth) plan_.dispatch(stream, dispatch_);
     if (half == ExpertHalf::kSend) plan_.dispatch_send(stream, dispatch_);

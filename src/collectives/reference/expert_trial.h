@@ -45,6 +45,7 @@ class ExpertTrial {
   virtual ~ExpertTrial() = default;
   /// The calls, which are checked by `errors` once the stream is synchronised.
   virtual void route(Stream& stream) = 0;
+  virtual void route_and_dispatch(Stream& stream) = 0;
   virtual void dispatch(Stream& stream, ExpertHalf half = ExpertHalf::kBoth) = 0;
   virtual void combine(Stream& stream, ExpertHalf half = ExpertHalf::kBoth) = 0;
   /// The routing of this trial, for others with the same choices.

@@ -29,10 +29,16 @@ Trials enqueue(World& world, ExpertPlan& plan, Stream& stream, const ExpertInput
   trials.push_back(make_expert_trial(world, plan, input));
   while (static_cast<int>(trials.size()) < uses)
     trials.push_back(make_expert_trial(world, plan, input, trials[0]->routing()));
-  trials[0]->route(stream);
-  if (uses == 0) return trials;
   const auto batches = static_cast<std::size_t>(plan.options().batches);
-  in_flight(trials, batches, [&](ExpertTrial& trial, ExpertHalf half) { trial.dispatch(stream, half); });
+  const bool is_fused = plan.options().transport == ExpertTransport::kFused && uses > 0;
+  if (is_fused)
+    trials[0]->route_and_dispatch(stream);
+  else
+    trials[0]->route(stream);
+  if (uses == 0) return trials;
+  in_flight(trials, batches, [&](ExpertTrial& trial, ExpertHalf half) {
+    if (!is_fused || &trial != trials[0].get()) trial.dispatch(stream, half);
+  });
   in_flight(trials, batches, [&](ExpertTrial& trial, ExpertHalf half) { trial.combine(stream, half); });
   return trials;
 }

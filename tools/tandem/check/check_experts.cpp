@@ -75,13 +75,18 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
   // Random choices alone would hide a slot that is written again too early: every PE would wait for every other one.
   const std::vector<kernels::ExpertRound> rounds{{"random", 2, 0}, {"one", 2, 1}, {"none", 1, 0}, {"ragged", 2, 1}};
   const std::vector<kernels::ExpertRound> reused{{"one", 2, 6}};
+  const std::vector<kernels::ExpertRound> fused{{"random", 2, 1}, {"one", 2, 1},    {"none", 1, 1},
+                                                {"one", 2, 1},    {"ragged", 2, 1}, {"none", 2, 1}};
   constexpr auto kPackets = ExpertTransport::kPackets;
   constexpr auto kChunks = ExpertTransport::kChunks;
+  constexpr auto kFused = ExpertTransport::kFused;
   const std::vector<Variant> variants{
       {"", kPackets, ExpertWire::kType, ExpertLayout::kSorted, 0, rounds},
       {"reused", kPackets, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, reused},
       {"tiles", kPackets, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 120, 0}, {"one", 113, 0}}, 120, 16},
       {"halves", kPackets, ExpertWire::kType, ExpertLayout::kByExpert, 2, {{"one", 2, 7}}},
+      {"", kFused, ExpertWire::kType, ExpertLayout::kSorted, 0, fused},
+      {"reused", kFused, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, reused},
       {"", kChunks, ExpertWire::kQuantised, ExpertLayout::kSorted, 0, rounds},
       {"reused", kChunks, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 2, 4}}}};
   for (const Variant& variant : variants) {
@@ -97,9 +102,9 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
     runs.options.top_k = variant.top_k;
     runs.options.transport = variant.transport;
     runs.options.batches = variant.batches;
-    runs.options.blocks = variant.transport == kPackets ? 2 : 1;
+    runs.options.blocks = variant.transport == kChunks ? 1 : 2;
     runs.options.layout = variant.layout;
-    if (variant.layout == ExpertLayout::kSorted) runs.options.align = 4;
+    if (variant.layout == ExpertLayout::kSorted && variant.transport != kFused) runs.options.align = 4;
     runs.rounds = variant.rounds;
     one.make = [runs] { return std::make_unique<ExpertsProgram>(runs); };
     cases.push_back(std::move(one));

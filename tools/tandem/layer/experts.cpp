@@ -29,8 +29,7 @@ class ExpertsCall final : public LayerCall {
 
   void call(Stream& stream) override {
     if (timed_ == Timed::kCombine) return trial_->combine(stream);
-    trial_->route(stream);
-    trial_->dispatch(stream);
+    trial_->route_and_dispatch(stream);
   }
 
   void verify(World&, Check& check) override {
@@ -49,7 +48,7 @@ class ExpertsCall final : public LayerCall {
   std::string algorithm() const override { return name(plan_->options().transport); }
   std::vector<OptionChoice> choices() const override {
     return {choice("algo", algorithm(), options_.transport != ExpertTransport::kRule,
-                   "packets as long as those of the most tokens take at most 96 MiB, else chunks"),
+                   "fused up to 128 tokens if packets take at most 40 MB, packets up to 96 MiB, else chunks"),
             choice("blocks", std::to_string(plan_->options().blocks), options_.blocks > 0,
                    "one for each piece of a row (packets) or token (chunks), at most four for each SM")};
   }
@@ -78,9 +77,9 @@ Result result_of(const char* op, const ExpertOptions& o, const std::string& rout
 }
 
 ExpertTransport transport_of(const char* op, const std::string& algorithm) {
-  for (const ExpertTransport transport : {ExpertTransport::kPackets, ExpertTransport::kChunks})
+  for (const ExpertTransport transport : {ExpertTransport::kFused, ExpertTransport::kPackets, ExpertTransport::kChunks})
     if (algorithm == name(transport)) return transport;
-  throw InvalidArgument(fmt::format("--algo: {} has no '{}'; it has packets, chunks", op, algorithm));
+  throw InvalidArgument(fmt::format("--algo: {} has no '{}'; it has fused, packets, chunks", op, algorithm));
 }
 
 LayerRun make_experts_run(const char* op, Timed timed, const Arguments& a) {
