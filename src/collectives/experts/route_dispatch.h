@@ -113,7 +113,7 @@ struct RouteDispatch {
     }
   }
 
-  /// Of a token of PE `pe` to its places, if it has any here.
+  /// Bytes of a token of PE `pe` to its places, if it has any here.
   template <class Block>
   TANDEM_DEVICE static void receive(Block& block, const Args& a, Epoch epoch, int pe, Size token, Range bytes,
                                     const Choices<std::int32_t>& places) {
