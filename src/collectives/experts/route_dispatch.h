@@ -1,6 +1,6 @@
 #pragma once
-/// Routing and dispatch of few tokens in one kernel: rows leave together with the choices, so the latency of the link
-/// and of a launch is paid once.
+/// Routing and dispatch of few tokens in one kernel. Rows leave behind the choices, so the latency of the link and of a
+/// launch is paid once.
 ///
 /// Each block finds the places of its rows from the choices of all PEs (TokenPlaces). The last blocks make the arrays
 /// of the routing, for which rows do not wait.
