@@ -19,7 +19,7 @@
 ///
 /// Rows travel to places that are the tokens' own numbers, as packets or, where there are many, as chunks with signals
 /// (ExpertTransport). The staging of a plan takes about 4 * (n - 1) * max_tokens * hidden * size of the type bytes for
-/// chunks, and 6.9 times that product for packets, or 9.1 times if routing and dispatch are one kernel. With 7168 bf16
+/// chunks. Packets take 6.9 times that product, or 9.1 times if routing and dispatch are one kernel. With 7168 bf16
 /// on 4 PEs, 128 tokens need 38 MB and 4096 need 705 MB.
 /// Each of `batches` beyond the first takes half as much again for chunks, and a third for packets.
 ///

@@ -1,9 +1,9 @@
 #pragma once
-/// Routing and dispatch of few tokens in one kernel: rows leave together with the choices, so the latency of the link
-/// and of a launch is paid once.
+/// Routing and dispatch of few tokens in one kernel. Rows leave behind the choices, so the latency of the link and of a
+/// launch is paid once.
 ///
-/// Each block finds the places of its rows from the choices of all PEs (TokenPlaces). Rows and routings have the bits
-/// of the two kernels. The last blocks make the arrays of the routing, for which rows do not wait.
+/// Each block finds the places of its rows from the choices of all PEs (TokenPlaces). The last blocks make the arrays
+/// of the routing, for which rows do not wait.
 
 #include "collectives/experts/dispatch.h"
 #include "collectives/experts/route.h"
@@ -72,10 +72,8 @@ struct RouteDispatch {
   template <class Block, class F>
   TANDEM_DEVICE static void for_parts(const Block& block, const Args& a, Size before, Size tokens, const F& f) {
     const Size first = (before + 1) % block.count();
-    const Size index = block.index();
     const Size parts = ceil_div(a.rows.row_bytes, a.row_step);
-    for (Size i = index < first ? index + block.count() - first : index - first; i < tokens * parts;
-         i += block.count()) {
+    for (Size i = (block.index() + block.count() - first) % block.count(); i < tokens * parts; i += block.count()) {
       const Size begin = i % parts * a.row_step;
       f(i / parts, Range{begin, min(begin + a.row_step, a.rows.row_bytes)});
     }
@@ -115,7 +113,7 @@ struct RouteDispatch {
     }
   }
 
-  /// Of a token of PE `pe` to its places, if it has any here.
+  /// Bytes of a token of PE `pe` to its places, if it has any here.
   template <class Block>
   TANDEM_DEVICE static void receive(Block& block, const Args& a, Epoch epoch, int pe, Size token, Range bytes,
                                     const Choices<std::int32_t>& places) {

@@ -22,8 +22,7 @@ struct RowLines : RowSlots {
     rows.allocate(setup, routing, groups);
     return rows;
   }
-  /// The same for a kernel in which every PE hears of every other one in each call: two slots, no signals, and pieces
-  /// of another size.
+  /// The same for a kernel in which every PE hears of every other one in each call. It needs two slots and no signals.
   template <class Setup>
   static RowLines of_met(Setup& setup, const Routing& routing, Size row_bytes, Size groups, Size piece_bytes) {
     RowLines rows;

@@ -46,7 +46,7 @@ TEST(Experts, PhantomRunsKnowTheirRouting) {
 TEST(Experts, ExplainTheTransport) {
   const auto outcome = tandem("run combine --pes 2 --tokens 2 --hidden 64 --experts 4 --top-k 2 --explain");
   EXPECT_THAT(outcome.out, HasSubstr("packets")) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("at most 96 MiB"));
+  EXPECT_THAT(outcome.out, HasSubstr("packets up to 96 MiB"));
   EXPECT_EQ(run_json("combine --pes 2 --tokens 2 --hidden 64 --experts 4 --top-k 2 --algo chunks")["algorithm"],
             "chunks");
 }

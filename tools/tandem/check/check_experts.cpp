@@ -86,7 +86,7 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
       {"tiles", kPackets, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 120, 0}, {"one", 113, 0}}, 120, 16},
       {"halves", kPackets, ExpertWire::kType, ExpertLayout::kByExpert, 2, {{"one", 2, 7}}},
       {"", kFused, ExpertWire::kType, ExpertLayout::kSorted, 0, fused},
-      {"reused", kFused, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, reused},
+      {"reused", kFused, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, {{"one", 2, 8}, {"ragged", 2, 4}}},
       {"", kChunks, ExpertWire::kQuantised, ExpertLayout::kSorted, 0, rounds},
       {"reused", kChunks, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 2, 4}}}};
   for (const Variant& variant : variants) {
