@@ -69,7 +69,7 @@ TEST(Experts, RefuseOptionsByName) {
   EXPECT_THAT(error("run all_reduce --top-k 3"), HasSubstr("--top-k: does not apply to all_reduce"));
   EXPECT_THAT(error("run all_reduce_norm --routing one"), HasSubstr("--routing: does not apply to all_reduce_norm"));
   EXPECT_THAT(error("run dispatch --algo ring"), HasSubstr("--algo: dispatch has no 'ring'; it has packets, chunks"));
-  EXPECT_THAT(error("tune combine --out table.json"), HasSubstr("which has a rule instead of a table"));
+  EXPECT_THAT(error("tune combine --out table.json"), HasSubstr("which has one form"));
 }
 
 }  // namespace
