@@ -84,7 +84,7 @@ std::optional<SelectedChoice> choose(const Tables& tables, double most_distance,
   std::vector<Found> groups;
   for (const SelectionTable* const table : tables)
     for (const Group& group : table->groups)
-      if (group.collective == query.collective && group.one_node == query.one_node &&
+      if (group.collective == query.collective && group.layer == query.layer && group.one_node == query.one_node &&
           distance(group.pes, query.pes) < most_distance)
         groups.push_back({&group, table});
   const auto key = [&](const Found& found) {
@@ -142,9 +142,11 @@ std::optional<SelectedChoice> choose(const Machine& machine, const std::string& 
   const std::string own = !file.empty() ? file : set != nullptr ? set : "";
   const std::optional<SelectionTable> table = own.empty() ? std::nullopt : std::optional(load_selection(own));
   const std::vector<Tables> all = ranked(machine, table ? &*table : nullptr);
-  for (const double most_distance : {kMostDistance, kAnyDistance})
+  for (const double most_distance : {kMostDistance, kAnyDistance}) {
+    if (!query.layer.empty() && most_distance == kAnyDistance) break;
     for (const Tables& tables : all)
       if (auto choice = choose(tables, most_distance, query, can_run, beside)) return choice;
+  }
   return std::nullopt;
 }
 

@@ -31,7 +31,7 @@ namespace tandem::tune {
 
 inline constexpr Size kAnySize = std::numeric_limits<Size>::max();
 
-/// The algorithm up to a size in bytes of a PE's larger buffer.
+/// The algorithm up to a size in bytes of a PE's larger buffer. For a layer's call they are those of its input.
 struct SizeChoice {
   Size up_to_bytes = kAnySize;
   Size up_to_bytes_per_pe = 0;  ///< or up to so many for each PE of the team
@@ -41,9 +41,18 @@ struct SizeChoice {
   std::optional<double> us = {};
 };
 
-/// The choices for a collective, a number of PEs and an element size.
+/// A call of include/tandem/layer that a table can have choices for.
+struct LayerOp {
+  std::string name;  ///< "all_reduce_norm", "all_reduce_norm_fp8" (with a quantised output) or "merge_heads"
+  std::vector<std::string> algorithms;
+};
+/// Returns all of them.
+const std::vector<LayerOp>& layer_ops();
+
+/// The choices for a collective or a layer's call, a number of PEs and an element size.
 struct Group {
   Collective collective = Collective::kAllReduce;
+  std::string layer = {};  ///< a LayerOp's name, which replaces the collective; empty: none
   bool one_node = true;
   int pes = 0;                    ///< 0: any
   int element_bytes = 0;          ///< 0: any
@@ -76,6 +85,8 @@ SelectionTable parse_selection(std::string_view json, const std::string& origin)
 std::string to_text(const SelectionTable& table);
 /// Throws InvalidArgument where the file cannot be read, and what parse_selection throws.
 SelectionTable load_selection(const std::string& file);
+/// Returns "all_reduce" or another name, as a table's field `op` has it.
+std::string op_name(const Group& group);
 /// Returns the tables of the build.
 const std::vector<SelectionTable>& builtin_tables();
 
@@ -86,6 +97,7 @@ struct Query {
   int pes = 1;
   Size element_bytes = 4;
   Size bytes = 0;
+  std::string layer = {};  ///< see Group::layer
 };
 
 /// Microseconds that a call takes beside an algorithm.
@@ -101,7 +113,8 @@ struct SelectedChoice : SizeChoice {
 std::optional<SelectedChoice> choose(const SelectionTable& table, const Query& query,
                                      const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
 
-/// All four rules. `file`: a table of one's own; empty: TANDEM_SELECTION, if that is set.
+/// All four rules. A layer's call is left to its own rule rather than to a group for half or twice as many PEs. `file`:
+/// a table of one's own; empty: TANDEM_SELECTION, if that is set.
 std::optional<SelectedChoice> choose(const Machine& machine, const std::string& file, const Query& query,
                                      const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
 

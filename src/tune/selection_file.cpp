@@ -9,6 +9,7 @@
 #include "base/text_file.h"
 #include "machine/machine_fields.h"
 #include "tandem/error.h"
+#include "tandem/layer/all_reduce_norm.h"
 #include "tune/selection.h"
 
 namespace tandem::tune {
@@ -114,12 +115,7 @@ class Reader {
   Group read_group(const std::string& path, const Json& json) const {
     check_fields(path, json, {"op", "nodes", "pes", "element_bytes", "source", "sizes"});
     Group group;
-    const std::string op = text(path, json, "op");
-    try {
-      group.collective = parse_collective(op);
-    } catch (const InvalidArgument& error) {
-      refuse(fmt::format("{}.op: {}", path, error.what()));
-    }
+    read_op(path, text(path, json, "op"), group);
     const std::string nodes = text(path, json, "nodes");
     if (nodes != "one" && nodes != "several") refuse_value(path + ".nodes", nodes, "\"one\" or \"several\"");
     group.one_node = nodes == "one";
@@ -131,7 +127,7 @@ class Reader {
     Size last = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const std::string at = fmt::format("{}.sizes[{}]", path, i);
-      group.sizes.push_back(read_choice(at, sizes[i], group.collective));
+      group.sizes.push_back(read_choice(at, sizes[i], group));
       const SizeChoice& choice = group.sizes.back();
       if (choice.up_to_bytes_per_pe > 0) continue;
       if (choice.up_to_bytes <= last) refuse(fmt::format("{}.up_to_bytes: limits must ascend", at));
@@ -142,14 +138,25 @@ class Reader {
     return group;
   }
 
-  SizeChoice read_choice(const std::string& path, const Json& json, Collective collective) const {
+  void read_op(const std::string& path, const std::string& op, Group& group) const {
+    for (const LayerOp& layer : layer_ops())
+      if (layer.name == op) group.layer = op;
+    if (!group.layer.empty()) return;
+    try {
+      group.collective = parse_collective(op);
+    } catch (const InvalidArgument& error) {
+      refuse(fmt::format("{}.op: {}", path, error.what()));
+    }
+  }
+
+  SizeChoice read_choice(const std::string& path, const Json& json, const Group& group) const {
     check_fields(path, json,
                  {"up_to_bytes", "up_to_bytes_per_pe", "algorithm", "blocks", "measured_bytes", "measured_us"});
     SizeChoice choice;
     choice.up_to_bytes_per_pe = whole(path, json, "up_to_bytes_per_pe", kMost, 0);
     choice.up_to_bytes = whole(path, json, "up_to_bytes", kMost, choice.up_to_bytes_per_pe > 0 ? 0 : kAnySize);
     choice.algorithm = text(path, json, "algorithm");
-    check_algorithm(path, collective, choice.algorithm);
+    check_algorithm(path, group, choice.algorithm);
     choice.blocks = static_cast<int>(whole(path, json, "blocks", 1 << 16, 0));
     if (json.contains("measured_bytes")) choice.measured_bytes = whole(path, json, "measured_bytes", kMost, 0);
     if (json.contains("measured_us")) {
@@ -160,14 +167,20 @@ class Reader {
     return choice;
   }
 
-  void check_algorithm(const std::string& path, Collective collective, const std::string& algorithm) const {
-    std::string known;
-    for (const AlgorithmInfo& info : collective_algorithms()) {
-      if (info.collective != collective) continue;
-      if (info.name == algorithm) return;
-      known += (known.empty() ? "" : ", ") + info.name;
-    }
-    refuse(fmt::format("{}.algorithm: '{}' given, {} has {}", path, algorithm, name(collective), known));
+  void check_algorithm(const std::string& path, const Group& group, const std::string& algorithm) const {
+    const std::vector<std::string> known = algorithms_of(group);
+    if (std::find(known.begin(), known.end(), algorithm) == known.end())
+      refuse(
+          fmt::format("{}.algorithm: '{}' given, {} has {}", path, algorithm, op_name(group), fmt::join(known, ", ")));
+  }
+
+  static std::vector<std::string> algorithms_of(const Group& group) {
+    std::vector<std::string> known;
+    for (const LayerOp& layer : layer_ops())
+      if (layer.name == group.layer) known = layer.algorithms;
+    for (const AlgorithmInfo& info : collective_algorithms())
+      if (group.layer.empty() && info.collective == group.collective) known.push_back(info.name);
+    return known;
   }
 
   const Json root_;
@@ -176,7 +189,7 @@ class Reader {
 
 OrderedJson to_json(const Group& group) {
   OrderedJson json;
-  json["op"] = name(group.collective);
+  json["op"] = op_name(group);
   json["nodes"] = group.one_node ? "one" : "several";
   if (group.pes > 0) json["pes"] = group.pes;
   if (group.element_bytes > 0) json["element_bytes"] = group.element_bytes;
@@ -196,6 +209,18 @@ OrderedJson to_json(const SizeChoice& choice) {
 }
 
 }  // namespace
+
+const std::vector<LayerOp>& layer_ops() {
+  static const std::vector<LayerOp> all = [] {
+    std::vector<std::string> norms;
+    for (const AllReduceNormAlgorithm& one : all_reduce_norm_algorithms()) norms.push_back(one.name);
+    return std::vector<LayerOp>{
+        {"all_reduce_norm", norms}, {"all_reduce_norm_fp8", norms}, {"merge_heads", {"ll", "ll128"}}};
+  }();
+  return all;
+}
+
+std::string op_name(const Group& group) { return group.layer.empty() ? name(group.collective) : group.layer; }
 
 SelectionTable parse_selection(std::string_view json, const std::string& origin) {
   return Reader(detail::parse_json(json, "selection table " + origin), origin).read();

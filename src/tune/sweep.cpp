@@ -124,7 +124,9 @@ Group with_choices(Group group, const std::vector<Measured>& measured) {
 }
 
 void put(SelectionTable& table, const Group& group) {
-  const auto key = [](const Group& g) { return std::tuple(g.collective, !g.one_node, g.pes, g.element_bytes); };
+  const auto key = [](const Group& g) {
+    return std::tuple(g.layer, g.collective, !g.one_node, g.pes, g.element_bytes);
+  };
   const auto same = [&](const Group& other) { return key(other) == key(group); };
   const auto found = std::find_if(table.groups.begin(), table.groups.end(), same);
   if (found != table.groups.end())

@@ -51,6 +51,23 @@ TEST(Selection, ATableChangesOverAtItsLimits) {
   EXPECT_EQ(chosen(table, {Collective::kExchange, true, 2, 4, 1}), "nothing");
 }
 
+TEST(Selection, ALayersCallHasGroupsOfItsOwn) {
+  const std::string text = R"({"name": "t", "description": "made up", "machines": [], "groups": [
+    {"op": "all_reduce", "nodes": "one", "source": "made up", "sizes": [{"algorithm": "ring"}]},
+    {"op": "all_reduce_norm", "nodes": "one", "pes": 2, "source": "made up", "sizes": [{"algorithm": "two_shot"}]}]})";
+  const SelectionTable table = parse_selection(text, "test");
+  Query query{Collective::kAllReduce, true, 2, 2, 1024, "all_reduce_norm"};
+  EXPECT_EQ(chosen(table, query), "two_shot");
+  query.pes = 4;
+  EXPECT_EQ(chosen(table, query), "nothing");
+  query.layer = "merge_heads";
+  EXPECT_EQ(chosen(table, query), "nothing");
+  EXPECT_EQ(to_text(parse_selection(to_text(table), "test")), to_text(table));
+  std::string wrong = text;
+  wrong.replace(wrong.find("two_shot"), 8, "ring_two");
+  EXPECT_THROW(parse_selection(wrong, "test"), InvalidArgument);
+}
+
 TEST(Selection, TakesTheNextChoiceWhereOneCannotRun) {
   const auto choice = choose(parse_selection(kLimits, "test"), {Collective::kAllReduce, true, 4, 4, 1},
                              [](const std::string& algorithm) { return algorithm != "one_shot_ll"; });

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/log.h"
 #include "collectives/all_reduce_norm/check.h"
@@ -104,6 +105,24 @@ std::string describe(const AllReduceNormOptions& o) {
       o.sharded_residual ? " sharded" : "", o.blocks, o.max_rows);
 }
 
+/// Returns the choices that were made, with their sources.
+std::vector<OptionChoice> choices_of(const AllReduceNormOptions& asked, const AllReduceNormOptions& complete,
+                                     const std::optional<tune::SelectedChoice>& tuned) {
+  const std::string table = tuned ? fmt::format("selection table {}: {}", tuned->table, tuned->source) : "";
+  OptionChoice algorithm{"algo", complete.algorithm, OptionSource::kCaller, ""};
+  if (asked.algorithm.empty()) {
+    algorithm.source = tuned ? OptionSource::kTable : OptionSource::kRule;
+    algorithm.reason = tuned ? table : "by bytes of the rows, as predicted for one node";
+  }
+  OptionChoice blocks{"blocks", std::to_string(complete.blocks), OptionSource::kCaller, ""};
+  if (asked.blocks == 0) {
+    const bool is_tuned = tuned && tuned->blocks > 0;
+    blocks.source = is_tuned ? OptionSource::kTable : OptionSource::kRule;
+    blocks.reason = is_tuned ? table : "one for each row of a PE, at most one for each SM";
+  }
+  return {algorithm, blocks};
+}
+
 }  // namespace
 
 }  // namespace kernels
@@ -128,7 +147,10 @@ std::unique_ptr<AllReduceNormPlan> make_all_reduce_norm(World& world, const AllR
     throw Unsupported(fmt::format("all_reduce_norm: needs loads and stores between all PEs, which {} nodes do not have",
                                   team.nodes()));
   AllReduceNormOptions complete = options;
-  if (options.algorithm.empty()) complete.algorithm = suitable_norm_algorithm(options, team.size);
+  const std::optional<tune::SelectedChoice> tuned =
+      options.algorithm.empty() ? tuned_norm(world, options) : std::nullopt;
+  if (options.algorithm.empty())
+    complete.algorithm = tuned ? tuned->algorithm : suitable_norm_algorithm(options, team.size);
   const Registered& chosen = named(complete.algorithm);
   if (options.sharded_residual && !chosen.about.two_shots)
     throw Unsupported(
@@ -136,15 +158,14 @@ std::unique_ptr<AllReduceNormPlan> make_all_reduce_norm(World& world, const AllR
                     "allowed with sharded_residual is two_shot",
                     complete.algorithm));
   const Size rows = chosen.about.two_shots ? ceil_div(options.max_rows, team.size) : options.max_rows;
-  if (options.blocks == 0) complete.blocks = static_cast<int>(std::clamp<Size>(rows, 1, world.machine().gpu.sm_count));
+  if (options.blocks == 0) {
+    complete.blocks = static_cast<int>(std::clamp<Size>(rows, 1, world.machine().gpu.sm_count));
+    if (tuned && tuned->blocks > 0) complete.blocks = std::min(complete.blocks, tuned->blocks);
+  }
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] { return describe(complete); });
   detail::NotedAllocations allocations = world.note_allocations();
   auto plan = chosen.make(world, complete);
-  plan->choices_ = {
-      {"algo", complete.algorithm, options.algorithm.empty() ? OptionSource::kRule : OptionSource::kCaller,
-       options.algorithm.empty() ? "by bytes of the rows, as predicted for one node" : ""},
-      {"blocks", std::to_string(complete.blocks), options.blocks == 0 ? OptionSource::kRule : OptionSource::kCaller,
-       options.blocks == 0 ? "one for each row of a PE, at most one for each SM" : ""}};
+  plan->choices_ = choices_of(options, complete, tuned);
   if (world.calls() != nullptr) plan->number_ = world.calls()->add(describe(complete), team);
   if (world.checks_calls()) {
     PlanSetup setup(world, team, "all_reduce_norm agreement", 1, 0);

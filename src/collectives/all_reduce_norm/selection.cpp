@@ -11,4 +11,15 @@ std::string suitable_norm_algorithm(const AllReduceNormOptions& options, int pes
   return sent <= Size{1} << 20 ? "one_shot_ll128" : "two_shot";
 }
 
+std::optional<tune::SelectedChoice> tuned_norm(const World& world, const AllReduceNormOptions& options) {
+  tune::Query query;
+  query.layer = options.quantisation == Quantisation::kNone ? "all_reduce_norm" : "all_reduce_norm_fp8";
+  query.pes = world.team().size;
+  query.element_bytes = size_of(options.type);
+  query.bytes = options.max_rows * options.hidden * size_of(options.type);
+  return tune::choose(world.machine(), "", query, [&](const std::string& algorithm) {
+    return !options.sharded_residual || algorithm == "two_shot";
+  });
+}
+
 }  // namespace tandem::kernels

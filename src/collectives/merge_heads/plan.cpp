@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/log.h"
 #include "collectives/merge_heads/packets.h"
@@ -12,6 +13,7 @@
 #include "runtime/mismatch_detector.h"
 #include "tandem/error.h"
 #include "tandem/layer/merge_heads.h"
+#include "tune/selection.h"
 
 namespace tandem {
 
@@ -53,6 +55,18 @@ class Plan final : public MergeHeadsPlan {
 bool takes_lines(const MergeHeadsOptions& o) {
   constexpr Size kLeastBytes = 480;
   return o.head_size * size_of(o.type) >= kLeastBytes;
+}
+
+/// Returns the choice of the caller's table (TANDEM_SELECTION) for such runs, if it has one. A head's bytes decide the
+/// packets, so that only blocks are open.
+std::optional<tune::SelectedChoice> tuned_heads(const World& world, const MergeHeadsOptions& o) {
+  tune::Query query;
+  query.layer = kCall;
+  query.pes = world.team().size;
+  query.element_bytes = size_of(o.type);
+  query.bytes = o.max_batch * o.heads * o.head_size * size_of(o.type);
+  return tune::choose(world.machine(), "", query,
+                      [&](const std::string& algorithm) { return algorithm == (takes_lines(o) ? "ll128" : "ll"); });
 }
 
 template <class T>
@@ -122,8 +136,10 @@ std::unique_ptr<MergeHeadsPlan> make_merge_heads(World& world, const MergeHeadsO
     throw Unsupported(fmt::format("{}: needs stores to all PEs, which {} nodes do not have", kCall, team.nodes()));
   MergeHeadsOptions complete = options;
   const Size rows = options.max_batch * merged_heads(options, team, 0);
+  const std::optional<tune::SelectedChoice> tuned = options.blocks == 0 ? tuned_heads(world, options) : std::nullopt;
   if (options.blocks == 0)
     complete.blocks = static_cast<int>(std::clamp<Size>(rows, 1, Size{kBlocksPerSm} * world.machine().gpu.sm_count));
+  if (tuned && tuned->blocks > 0) complete.blocks = std::min(complete.blocks, tuned->blocks);
   const std::string what =
       fmt::format("{} {} of at most {} x {} x {} base {}{} in {} blocks", kCall, name(options.type), options.max_batch,
                   options.heads, options.head_size, options.base == LseBase::kE ? "e" : "2",
@@ -133,11 +149,16 @@ std::unique_ptr<MergeHeadsPlan> make_merge_heads(World& world, const MergeHeadsO
   auto plan = options.type == DType::kF32   ? make<float>(world, complete)
               : options.type == DType::kF16 ? make<f16>(world, complete)
                                             : make<bf16>(world, complete);
-  const bool has_default_blocks = options.blocks == 0;
-  plan->choices_ = {
-      {"algo", takes_lines(complete) ? "ll128" : "ll", OptionSource::kRule, "by the bytes of a head"},
-      {"blocks", std::to_string(complete.blocks), has_default_blocks ? OptionSource::kRule : OptionSource::kCaller,
-       has_default_blocks ? "one for each merged head, at most four for each SM" : ""}};
+  OptionChoice blocks{"blocks", std::to_string(complete.blocks), OptionSource::kCaller, ""};
+  if (tuned && tuned->blocks > 0) {
+    blocks.source = OptionSource::kTable;
+    blocks.reason = fmt::format("selection table {}: {}", tuned->table, tuned->source);
+  } else if (options.blocks == 0) {
+    blocks.source = OptionSource::kRule;
+    blocks.reason = "one for each merged head, at most four for each SM";
+  }
+  plan->choices_ = {{"algo", takes_lines(complete) ? "ll128" : "ll", OptionSource::kRule, "by the bytes of a head"},
+                    blocks};
   if (world.calls() != nullptr) plan->number_ = world.calls()->add(what, team);
   plan->memory_ = allocations.take();
   return plan;

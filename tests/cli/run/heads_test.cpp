@@ -57,7 +57,6 @@ TEST(Heads, RefusesOptionsByName) {
               HasSubstr("--to: does not apply to merge_heads, but to exchange_heads"));
   EXPECT_THAT(error("run exchange_heads --to rows --kv-heads 4"),
               HasSubstr("--kv-heads: does not apply with --to rows"));
-  EXPECT_THAT(error("tune merge_heads --out table.json"), HasSubstr("which has a rule instead of a table"));
 }
 
 }  // namespace

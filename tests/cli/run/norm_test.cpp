@@ -69,7 +69,6 @@ TEST(Norm, RefusesOptionsByName) {
   EXPECT_THAT(error("run all_reduce_norm --shape 1x1x1"), HasSubstr("--shape: does not apply to all_reduce_norm"));
   EXPECT_THAT(error("run all_reduce --rows 3"), HasSubstr("--rows: does not apply to all_reduce,"));
   EXPECT_THAT(error("run all_gather_gemm --hidden 3"), HasSubstr("--hidden: does not apply to all_gather_gemm,"));
-  EXPECT_THAT(error("tune all_reduce_norm --out table.json"), HasSubstr("which has a rule instead of a table"));
   EXPECT_THAT(error("run all_reduce_norm --heads 3"), HasSubstr("--heads: does not apply to all_reduce_norm, but to"));
   EXPECT_THAT(error("run all_reduce_norm --pes-per-node 2"), HasSubstr("needs loads and stores between all PEs"));
 }

@@ -69,6 +69,65 @@ TEST(Tune, OperatorsGoIntoACache) {
   EXPECT_LE(cache["entries"][0]["us"], cache["entries"][0]["sequential_us"]);
 }
 
+/// Value and source of an option of `tandem run --explain`.
+std::string explained(const std::string& run, const std::string& option) {
+  const nlohmann::json result = run_json(run + " --explain");
+  for (const auto& one : result["options"])
+    if (one["option"] == option) return one["value"].get<std::string>() + " by " + one["source"].get<std::string>();
+  return "";
+}
+
+TEST(Tune, PlansOfALayersCallTakeTheirFormFromATable) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "mine.json";
+  const auto norm = tandem("tune all_reduce_norm --pes 2 --hidden 256 --algo two_shot -b 4 -e 16 -f 4 --out " + file);
+  ASSERT_EQ(norm.code, 0) << norm.err;
+  EXPECT_THAT(norm.out, HasSubstr("two_shot/"));
+  const auto heads = tandem("tune merge_heads --pes 2 --heads 4 -b 1 -e 1 --out " + file);
+  ASSERT_EQ(heads.code, 0) << heads.err;
+  auto table = nlohmann::json::parse(testing::read_file(file));
+  ASSERT_EQ(table["groups"].size(), 2);
+  EXPECT_EQ(table["groups"][1]["op"], "merge_heads");
+  table["groups"][1]["sizes"][0]["blocks"] = 1;
+  std::ofstream(file) << table;
+  const std::string few = "all_reduce_norm --pes 2 --hidden 256 --rows 4",
+                    merge = "merge_heads --heads 4 --batch 1 --pes 2";
+  EXPECT_EQ(explained(few, "algo"), "one_shot_ll128 by rule");
+  EXPECT_EQ(explained(merge, "blocks"), "2 by rule");
+  ASSERT_EQ(::setenv("TANDEM_SELECTION", file.c_str(), 1), 0);
+  EXPECT_EQ(explained(few, "algo"), "two_shot by table");
+  EXPECT_EQ(explained(few + " --algo one_shot_ll", "algo"), "one_shot_ll by caller");
+  EXPECT_EQ(explained(few + " --quantise row", "algo"), "one_shot_ll128 by rule");  // the table does not say
+  EXPECT_EQ(explained("all_reduce_norm --pes 4 --hidden 256 --rows 4", "algo"), "one_shot_ll128 by rule");
+  EXPECT_EQ(explained(merge, "blocks"), "1 by table");
+  ::unsetenv("TANDEM_SELECTION");
+}
+
+TEST(Tune, ALayersCallIsMeasuredOnCpus) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "mine.json";
+  const auto outcome =
+      tandem("tune all_reduce_norm --quantise row --backend host --pes 2 --hidden 128 -b 1 -e 2 --out " + file);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("tried, measured)"));
+  const auto table = nlohmann::json::parse(testing::read_file(file));
+  EXPECT_EQ(table["processor"], "cpu");
+  EXPECT_EQ(table["groups"][0]["op"], "all_reduce_norm_fp8");
+  EXPECT_EQ(table["groups"][0]["pes"], 2);
+}
+
+TEST(Tune, RefusesWhatALayersCallLacks) {
+  const auto error = [](const std::string& words) {
+    const auto outcome = tandem("tune " + words + " --out table.json");
+    EXPECT_EQ(outcome.code, 2) << words;
+    return outcome.err;
+  };
+  EXPECT_THAT(error("exchange_heads"), HasSubstr("OP: 'exchange_heads' given, which has one form"));
+  EXPECT_THAT(error("all_reduce_norm all_reduce"), HasSubstr("calls of a layer and others given"));
+  EXPECT_THAT(error("all_reduce_norm --rows 3"), HasSubstr("--rows: does not apply to tune"));
+  EXPECT_THAT(error("all_reduce_norm --algo ring"), HasSubstr("all_reduce_norm has no 'ring'"));
+}
+
 TEST(Tune, KeepsWhatAnExistingTableSaysAboutOthers) {
   const TemporaryFolder folder;
   const std::string file = folder / "mine.json";

@@ -12,6 +12,7 @@
 #include "tools/tandem/gpu/measure/timed_calls.h"
 #include "tools/tandem/layer/layer_run.h"
 #include "tools/tandem/main/commands.h"
+#include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/pictures.h"
 #include "tools/tandem/tune/sweep.h"
@@ -34,6 +35,7 @@ void measure_sizes(const GpuJob& job, const LayerRun& run, const std::vector<Siz
                    const std::function<void(Size, const Result&)>& show) {
   for (const Size size : sizes)
     run_worlds(job, [&](World& world, Shared& shared, NcclPeer*) {
+      if (run.on_world && world.pe() == 0) run.on_world(world);
       const auto call = run.make(size, job.pes);
       call->begin(world);
       Stream stream = world.make_stream("measured");
@@ -133,6 +135,11 @@ int bench_layers_on_gpus(const BenchOptions& a) {
   print(fmt::format("# wrong elements: {} {}", wrong, wrong == 0 ? "OK" : "FAILED"));
   write_json(a, json);
   return wrong == 0 ? kRight : kWrong;
+}
+
+void layer_tune_on_gpus(const TuneOptions& a, const LayerRun& run, const std::vector<Size>& sizes,
+                        const std::function<void(Size, const Result&)>& show) {
+  measure_sizes(make_layer_job(a, run, sizes.back()), run, sizes, show);
 }
 
 }  // namespace tandem::cli

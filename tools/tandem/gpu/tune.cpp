@@ -53,7 +53,7 @@ void sweep_band(const TuneOptions& a, GpuJob job, const CollectiveRun& run, tune
         all.push_back({bytes, row.algorithm, row.blocks, row.us});
       }
       own.add(bytes, all);
-      if (world.pe() == 0) print_sweep_line(a, run.collective, bytes, all);
+      if (world.pe() == 0) print_sweep_line(a, name(run.collective), bytes, all);
     }
     if (world.pe() != 0 && !job.by_processes) return;
     sweep.machine = world.machine().name;

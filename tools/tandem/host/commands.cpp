@@ -19,10 +19,6 @@ namespace tandem::cli {
 namespace {
 
 constexpr int kTuneCalls = 5;
-/// The most blocks of candidates. The threads of a grid share its blocks. Two for each thread let one go on while
-/// another waits, and more of them add signals.
-int most_tuned_blocks(int pes) { return std::max(4, 2 * (host::processors() / pes)); }
-
 Result run_subject(const Subject& subject, const RunOptions& a, const HostJob& job) {
   if (const auto* const op = std::get_if<Operator>(&subject))
     return run_operator_on_host(make_operator_run(*op, a), job);
@@ -68,6 +64,8 @@ std::vector<tune::Measured> measure(const CollectiveRun& asked, const HostJob& j
 
 }  // namespace
 
+int most_tuned_blocks(int pes) { return std::max(4, 2 * (host::processors() / pes)); }
+
 int run_on_host(const RunOptions& a) {
   HostJob job = make_host_job(a);
   Pictures pictures(a);
@@ -106,7 +104,7 @@ std::vector<Sweep> tune_on_host(const TuneOptions& a) {
     for (const Size bytes : bench_sizes(a)) {
       const std::vector<tune::Measured> all = measure(run, job, bytes, contest.at(bytes));
       contest.add(bytes, all);
-      if (job.speaks) print_sweep_line(a, run.collective, bytes, all);
+      if (job.speaks) print_sweep_line(a, name(run.collective), bytes, all);
     }
     sweep.measured = contest.measured();
     sweeps.push_back(std::move(sweep));

@@ -84,6 +84,9 @@ LayerRun make_heads_run(const Arguments& a) {
     return std::make_unique<HeadsCall>(sized, pes);
   };
   run.describe = [o](Size batch) { return result_of(o, batch); };
+  LayerChoices choices{kHeadsName, o.heads * o.head_size * size_of(o.type), o.heads, size_of(o.type), {""}, {}};
+  choices.blocks = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+  run.choices = choices;
   run.warmups = a.warmups;
   run.iterations = a.iterations.value_or(1);
   return run;

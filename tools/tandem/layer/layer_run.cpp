@@ -16,6 +16,7 @@ class Program {
       : run_(run), size_(size), pes_(pes), measurement_(run.warmups, run.iterations, std::move(after_call)) {}
 
   void operator()(World& world) {
+    if (run_.on_world && world.pe() == 0) run_.on_world(world);
     const auto call = run_.make(size_, pes_);
     call->begin(world);
     algorithm_ = call->algorithm();

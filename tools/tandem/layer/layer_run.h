@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,16 @@ class LayerCall {
   virtual std::vector<OptionChoice> choices() const = 0;
 };
 
+/// The choices that `tandem tune` has for a call.
+struct LayerChoices {
+  std::string op;           ///< see tune::LayerOp
+  Size bytes_per_unit = 0;  ///< of a PE's input, for each row or each entry of the batch
+  Size parts_per_unit = 1;  ///< More blocks than such parts have nothing to do.
+  Size element_bytes = 0;
+  std::vector<std::string> algorithms;  ///< the values of --algo; an empty one: the call has no other
+  std::vector<int> blocks;
+};
+
 /// All properties of a run.
 struct LayerRun {
   std::string unit;  ///< the name of its size, which bench varies: "rows"
@@ -43,6 +54,8 @@ struct LayerRun {
   int warmups = 1;
   int iterations = 1;
   bool explain = false;
+  std::optional<LayerChoices> choices = {};         ///< none: the call has one form
+  std::function<void(const World&)> on_world = {};  ///< if set, PE 0 calls it in each world before the plan is made
 };
 
 /// A kind of call.

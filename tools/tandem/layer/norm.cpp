@@ -97,6 +97,13 @@ LayerRun make_norm_run(const Arguments& a) {
     return std::make_unique<NormCall>(sized, pes);
   };
   run.describe = [o](Size rows) { return result_of(o, rows); };
+  LayerChoices choices;
+  choices.op = o.quantisation == Quantisation::kNone ? kNormName : "all_reduce_norm_fp8";
+  choices.element_bytes = size_of(o.type);
+  choices.bytes_per_unit = o.hidden * choices.element_bytes;
+  for (const AllReduceNormAlgorithm& one : all_reduce_norm_algorithms()) choices.algorithms.push_back(one.name);
+  choices.blocks = {1, 2, 4, 8, 16, 32, 64, 128};
+  run.choices = choices;
   run.warmups = a.warmups;
   run.iterations = a.iterations.value_or(1);
   return run;

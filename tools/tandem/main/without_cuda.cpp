@@ -20,6 +20,10 @@ int run_on_gpus(const RunOptions&) { refuse(); }
 int bench_on_gpus(const BenchOptions&) { refuse(); }
 OperatorTuneSetup operator_tune_on_gpus(const TuneOptions&, const OperatorRun&) { refuse(); }
 std::vector<Sweep> tune_on_gpus(const TuneOptions&) { refuse(); }
+void layer_tune_on_gpus(const TuneOptions&, const LayerRun&, const std::vector<Size>&,
+                        const std::function<void(Size, const Result&)>&) {
+  refuse();
+}
 Calibration measure_gpus() { throw Unsupported(std::string("calibrate: ") + kAdvice); }
 
 nlohmann::ordered_json inspect_gpus(std::vector<Finding>& findings) {

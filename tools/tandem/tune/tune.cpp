@@ -16,6 +16,7 @@
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/tune/layer_tune.h"
 #include "tools/tandem/tune/operator_tune.h"
 #include "tools/tandem/tune/sweep.h"
 #include "trace/timeline/output_file.h"
@@ -35,9 +36,6 @@ std::string today() {
 Collective collective_of(const std::string& text) {
   const Subject subject = parse_subject(text);
   if (const auto* const collective = std::get_if<Collective>(&subject)) return *collective;
-  if (std::holds_alternative<LayerSubject>(subject))
-    throw InvalidArgument(fmt::format(
-        "OP: '{}' given, which has a rule instead of a table; --algo and --blocks of run override it", text));
   throw InvalidArgument(fmt::format("OP: '{}' given, operators and collectives are not tuned in one run", text));
 }
 
@@ -78,7 +76,7 @@ Sweep tune_in_simulator(const TuneOptions& a, Collective collective) {
       }
     }
     contest.add(bytes, all);
-    print_sweep_line(a, collective, bytes, all);
+    print_sweep_line(a, name(collective), bytes, all);
   }
   sweep.measured = contest.measured();
   sweep.group.source =
@@ -107,7 +105,7 @@ tune::SelectionTable open_table(const TuneOptions& a, const Sweep& sweep) {
 nlohmann::ordered_json to_json(const Sweep& sweep, bool predicted) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const tune::Measured& one : sweep.measured)
-    rows.push_back({{"op", name(sweep.group.collective)},
+    rows.push_back({{"op", tune::op_name(sweep.group)},
                     {"bytes", one.bytes},
                     {"pes", sweep.group.pes},
                     {"algorithm", one.algorithm},
@@ -123,10 +121,10 @@ std::string sweep_source(const std::string& command_line, const std::string& mac
   return fmt::format("{}; {}; {}", command_line, today(), machine);
 }
 
-void print_sweep_line(const Arguments& a, Collective collective, Size bytes, std::vector<tune::Measured> all) {
+void print_sweep_line(const Arguments& a, const std::string& op, Size bytes, std::vector<tune::Measured> all) {
   if (a.json_to_stdout()) return;
   std::sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.us < y.us; });
-  std::string text = fmt::format("{:<15}{:>12}", name(collective), bytes);
+  std::string text = fmt::format("{:<15}{:>12}", op, bytes);
   for (std::size_t i = 0; i < std::min(kShownAlgorithms, all.size()); ++i)
     text += fmt::format("  {}{} {:.2f}", all[i].algorithm, all[i].blocks > 0 ? fmt::format("/{}", all[i].blocks) : "",
                         all[i].us);
@@ -142,8 +140,10 @@ int execute(const TuneOptions& a) {
   if (operators.size() == a.subjects.size()) return tune_operators(a, operators);
   if (a.most)
     throw InvalidArgument("--most: does not apply to collectives, where tune drops slow candidates by itself");
+  const bool are_layers = names_tuned_layers(a);
   std::vector<Collective> collectives;
-  for (const std::string& text : a.subjects) collectives.push_back(collective_of(text));
+  for (const std::string& text : a.subjects)
+    if (!are_layers) collectives.push_back(collective_of(text));
   for (const Collective collective : collectives)
     if (tune::candidates(collective, true, a.algorithm.value_or("")).empty())
       throw InvalidArgument(
@@ -153,7 +153,10 @@ int execute(const TuneOptions& a) {
   check_output_kind(a.out, TuneOutput::kSelection);
   if (std::filesystem::exists(a.out)) tune::load_selection(a.out);  // rejects a damaged file before the work
   std::vector<Sweep> sweeps;
-  if (a.is_measured()) {
+  if (are_layers) {
+    sweeps = tune_layers(a);
+    if (sweeps.empty()) return kRight;
+  } else if (a.is_measured()) {
     sweeps = a.on_gpus() ? tune_on_gpus(a) : tune_on_host(a);
     if (sweeps.empty()) return kRight;
   } else {
@@ -163,12 +166,12 @@ int execute(const TuneOptions& a) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < sweeps.size(); ++i) {
     Sweep& sweep = sweeps[i];
-    sweep.group.collective = collectives[i];
+    if (!are_layers) sweep.group.collective = collectives[i];
     // Collectives that do not reduce move bytes of any type.
-    if (reduces(collectives[i]))
+    if (!are_layers && reduces(collectives[i]))
       sweep.group.element_bytes = static_cast<int>(size_of(a.dtype.empty() ? DType::kF32 : parse_dtype(a.dtype)));
     if (sweep.measured.empty())
-      throw Unsupported(fmt::format("{}: no algorithm ran, so there is nothing to choose", name(collectives[i])));
+      throw Unsupported(fmt::format("{}: no algorithm ran, so there is nothing to choose", tune::op_name(sweep.group)));
     tune::put(table, tune::with_choices(sweep.group, sweep.measured));
     for (auto& row : to_json(sweep, !a.is_measured())) rows.push_back(row);
   }

@@ -28,7 +28,7 @@ struct OperatorTuneSetup {
 std::string sweep_source(const std::string& command_line, const std::string& machine);
 
 /// Prints a line for people: the size, and the fastest candidates.
-void print_sweep_line(const Arguments& arguments, Collective collective, Size bytes, std::vector<tune::Measured> all);
+void print_sweep_line(const Arguments& arguments, const std::string& op, Size bytes, std::vector<tune::Measured> all);
 
 /// The file of tune's --out: a selection table for collectives, a cache for operators.
 enum class TuneOutput { kSelection, kOperatorCache };
