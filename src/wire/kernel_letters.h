@@ -1,10 +1,10 @@
 #pragma once
-/// The proxy's end of the ring through which kernels post letters (tandem/impl/cuda/mail.h).
+/// The proxy's end of the ring through which kernels post letters (tandem/impl/cuda/mail/mail.h).
 
 #include <atomic>
 #include <optional>
 
-#include "tandem/impl/cuda/mail.h"
+#include "tandem/impl/cuda/mail/mail.h"
 #include "wire/mailbox.h"
 
 namespace tandem::wire {

@@ -161,7 +161,7 @@ bool Proxy::send_answers() {
   return has_moved;
 }
 
-/// Returns whether there is a letter. What kernels have posted before the host's letter goes first: a flush of the host
+/// Returns whether there is a letter. Letters that kernels posted before the host's go first: a flush of the host
 /// follows the work that it has waited for.
 bool Proxy::take_letter() {
   const bool has_letter = mailbox_.has_letter();

@@ -2,7 +2,7 @@
 /// Compiles a user's kernel a second time, for worlds of several nodes: its block sends letters to PEs of other nodes.
 
 #include "tandem/advanced/cuda_kernel.cuh"
-#include "tandem/impl/cuda/nodes_block.cuh"
+#include "tandem/impl/cuda/mail/nodes_block.cuh"
 
 namespace tandem::cuda {
 

@@ -2,7 +2,7 @@
 #include "cuda/device/mail_kernels.h"
 #include "cuda/driver/error.h"
 #include "cuda/driver/launch.h"
-#include "tandem/impl/cuda/mail.cuh"
+#include "tandem/impl/cuda/mail/mail.cuh"
 
 namespace tandem::cuda {
 

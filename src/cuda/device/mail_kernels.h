@@ -6,7 +6,7 @@
 
 #include "tandem/impl/cuda/comparison.h"
 #include "tandem/impl/cuda/context.h"
-#include "tandem/impl/cuda/mail.h"
+#include "tandem/impl/cuda/mail/mail.h"
 #include "tandem/signal.h"
 
 namespace tandem::cuda {

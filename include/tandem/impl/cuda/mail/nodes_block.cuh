@@ -1,13 +1,13 @@
 #pragma once
-/// The Block of a kernel that runs between nodes: the operations of block.cuh, and letters to the proxy for PEs of
-/// other nodes, whose memory it does not reach.
+/// The Block of a kernel that runs between nodes. It has the operations of block.cuh. For PEs of other nodes, whose
+/// memory it does not reach, it posts letters to the proxy.
 ///
 /// It is a separate compilation of a kernel, so worlds of one node have no extra cost.
 
 #include <utility>
 
 #include "tandem/impl/cuda/block.cuh"
-#include "tandem/impl/cuda/mail.cuh"
+#include "tandem/impl/cuda/mail/mail.cuh"
 
 namespace tandem::cuda {
 

@@ -1,8 +1,8 @@
 #pragma once
-/// Letters of one thread to the proxy of its PE. A wait for the proxy is bounded as waits for signals are; where it
-/// ends early the world is over, and nothing is posted any more.
+/// Letters of one thread to the proxy of its PE. A wait for the proxy is bounded, as waits for signals are. Where
+/// it ends early the world is over, and nothing is posted any more.
 
-#include "tandem/impl/cuda/mail.h"
+#include "tandem/impl/cuda/mail/mail.h"
 #include "tandem/impl/cuda/watchdog.cuh"
 
 namespace tandem::cuda {
