@@ -1,5 +1,5 @@
-// Checks worlds of several nodes on the GPUs that it finds. PEs are threads, which share a GPU where there are few. Each
-// PE or each pair of PEs is a node. Prints what fails, and "N passed, N failed"; exit code 1 if anything failed.
+// Checks worlds of several nodes on the GPUs that it finds. PEs are threads, which share a GPU where there are few.
+// Each PE or each pair of PEs is a node. Prints what fails, and "N passed, N failed"; exit code 1 if anything failed.
 //
 //   hosts_gpu_check [collectives|streams|waiting|operators ...]     parts (default: all)
 #include <cstdlib>

@@ -31,7 +31,7 @@ class LateAccess final : public Access {
     while (apply_first()) continue;
   }
   KernelLetters* kernel_letters() override {
-    if (++looks_ % 8 == 0) apply_first();
+    if (++looks_ % 64 == 0) apply_first();
     return &letters_;
   }
 
