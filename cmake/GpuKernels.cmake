@@ -1,28 +1,52 @@
 # The library's kernels for GPUs. The markers of src/base/gpu_kernel.h name them in their own headers, from which
 # tandem_write_gpu_kernels writes the sources that compile and register them.
 
-# Reads a header's markers into texts in the caller's scope: `kernels`, `profiled` and `steps` register kernels, a line each;
-# `compiled` instantiates them against the block's contract.
+# Adds to `nodes_of_PART` the line that registers a kernel for worlds of several nodes: a form of its own, or its usual one.
+macro(tandem_register_for_nodes part what kernel threads)
+  list(FIND between "${kernel}" place)
+  if(place GREATER -1)
+    string(APPEND nodes_of_${part} "  cuda::register_nodes_${what}<${kernel}, ${threads}>();\n")
+  else()
+    string(APPEND nodes_of_${part} "  cuda::register_near_${what}<${kernel}>();\n")
+  endif()
+endmacro()
+
+# Reads a header's markers into texts in the caller's scope: `kernels`, `profiled`, `steps`, `nodes_of_kernels` and
+# `nodes_of_steps` register kernels, a line each; `compiled` instantiates them against the block's contract.
 macro(tandem_read_gpu_markers root header)
   set(kernels "")
   set(profiled "")
   set(steps "")
+  set(nodes_of_kernels "")
+  set(nodes_of_steps "")
   set(compiled "")
   file(STRINGS "${root}/${header}" lines REGEX "^(namespace tandem|TANDEM_GPU_|TANDEM_SIMULATED_)")
+  set(between "")  # kernels that run between nodes
   foreach(line IN LISTS lines)
-    if(line MATCHES "^namespace (tandem[a-z_:]*) {")
+    if(line MATCHES "^TANDEM_GPU_BETWEEN_NODES\\(([^,()]+)\\);")
+      list(APPEND between "${CMAKE_MATCH_1}")
+    endif()
+  endforeach()
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^TANDEM_GPU_BETWEEN_NODES")
+      continue()
+    elseif(line MATCHES "^namespace (tandem[a-z_:]*) {")
       set(namespace "${CMAKE_MATCH_1}")
       continue()
     elseif(line MATCHES "^TANDEM_GPU_KERNEL\\(([^,()]+), ([^,()]+)\\)")
       string(APPEND kernels "  cuda::register_kernel<${CMAKE_MATCH_1}, ${CMAKE_MATCH_2}>();\n")
       string(APPEND profiled "  cuda::register_profiled_kernel<${CMAKE_MATCH_1}, ${CMAKE_MATCH_2}>();\n")
+      tandem_register_for_nodes(kernels "kernel" "${CMAKE_MATCH_1}" "${CMAKE_MATCH_2}")
     elseif(line MATCHES "^TANDEM_GPU_KERNELS\\(([^,()]+), ([^,()]+)\\)")
       string(APPEND kernels "  cuda::register_types<${CMAKE_MATCH_1}, ${CMAKE_MATCH_2}>();\n")
       string(APPEND profiled "  cuda::register_profiled_types<${CMAKE_MATCH_1}, ${CMAKE_MATCH_2}>();\n")
+      tandem_register_for_nodes(kernels "types" "${CMAKE_MATCH_1}" "${CMAKE_MATCH_2}")
     elseif(line MATCHES "^TANDEM_GPU_OUTPUT_KERNELS\\(([^,()]+), ([^,()]+)\\)")
       string(APPEND kernels "  cuda::register_outputs<${CMAKE_MATCH_1}, ${CMAKE_MATCH_2}>();\n")
+      tandem_register_for_nodes(kernels "outputs" "${CMAKE_MATCH_1}" "${CMAKE_MATCH_2}")
     elseif(line MATCHES "^TANDEM_GPU_STEP\\(([^,()]+)\\)")
       string(APPEND steps "  cuda::register_kernel<${CMAKE_MATCH_1}, 32>();\n")
+      tandem_register_for_nodes(steps "kernel" "${CMAKE_MATCH_1}" 32)
     elseif(NOT line MATCHES "^TANDEM_SIMULATED_KERNELS\\(([^,()]+)\\)")
       message(FATAL_ERROR "${header}: cannot read '${line}': src/base/gpu_kernel.h shows the markers")
     endif()
@@ -65,6 +89,7 @@ function(tandem_write_gpu_kernels folder root)  # KERNELS var STEPS var REGISTER
       endif()
       set(name "${stem}_${part}")
       set(usual "${${part}}")
+      set(nodes "${nodes_of_${part}}")
       # The operators' kernels have no profiled form: timelines show their begin and end.
       if(NOT layer STREQUAL "collectives")
         set(profiled "")
@@ -72,9 +97,10 @@ function(tandem_write_gpu_kernels folder root)  # KERNELS var STEPS var REGISTER
       configure_file("${templates}/kernels.cu.in" "${folder}/${name}.cu" @ONLY)
       list(APPEND sources_of_${part} "${folder}/${name}.cu")
       string(APPEND declarations "namespace ${namespace} {\nvoid register_${name}();\n"
-                                 "void register_profiled_${name}();\n}\n")
+                                 "void register_profiled_${name}();\nvoid register_nodes_${name}();\n}\n")
       string(APPEND calls "    ${namespace}::register_${name}();\n")
       string(APPEND profiled_calls "    ${namespace}::register_profiled_${name}();\n")
+      string(APPEND nodes_calls "    ${namespace}::register_nodes_${name}();\n")
     endforeach()
   endforeach()
   configure_file("${templates}/register.cpp.in" "${folder}/register.cpp" @ONLY)

@@ -8,10 +8,12 @@
 ///   TANDEM_GPU_OUTPUT_KERNELS(AllReduceNormTwoShot, 512);  // a template of a type and its output's type
 ///   TANDEM_GPU_STEP(AwaitWord);                  // one warp of at most 32 registers a thread, beside any GEMM
 ///   TANDEM_SIMULATED_KERNELS(AllReduceMultimem)  // a template that the CUDA backend does not launch
+///   TANDEM_GPU_BETWEEN_NODES(AllGatherPush);     // and this one addresses PEs of other nodes: another form of it
 ///
 /// For C++ a marker declares gpu_kernel, a function that has no definition. A plan checks with it that its kernel has a
 /// marker.
 
+#define TANDEM_GPU_BETWEEN_NODES(K) static_assert(true)
 #define TANDEM_GPU_KERNEL(K, threads) void gpu_kernel(const K*)
 #define TANDEM_GPU_STEP(K) void gpu_kernel(const K*)
 #define TANDEM_GPU_KERNELS(K, threads) \

@@ -41,5 +41,6 @@ class Consensus {
 };
 
 TANDEM_GPU_STEP(SignalToAll);
+TANDEM_GPU_BETWEEN_NODES(SignalToAll);
 
 }  // namespace tandem::tune

@@ -31,11 +31,11 @@ bool Mailbox::is_quiet() const {
   return posted_.load(std::memory_order_acquire) == flushed_.load(std::memory_order_acquire);
 }
 
-std::optional<std::pair<Letter, std::uint64_t>> Mailbox::take() {
+std::uint64_t Mailbox::take(Letter& letter) {
   const std::lock_guard lock(mutex_);
-  if (taken_ == posted_.load(std::memory_order_relaxed)) return std::nullopt;
   ++taken_;
-  return std::pair(ring_[taken_ % kLetters], taken_);
+  letter = ring_[taken_ % kLetters];
+  return taken_;
 }
 
 void Mailbox::note(std::uint64_t sent, std::uint64_t answered, std::uint64_t flushed) {

@@ -68,8 +68,10 @@ class Mailbox {
 
   // The proxy calls these functions.
 
-  /// Returns the next letter and its number.
-  std::optional<std::pair<Letter, std::uint64_t>> take();
+  /// Returns whether there is a letter.
+  bool has_letter() const { return posted_.load(std::memory_order_acquire) != taken_; }
+  /// Takes the next letter, which is there. Returns its number.
+  std::uint64_t take(Letter& letter);
   /// Notes how far the proxy has come.
   void note(std::uint64_t sent, std::uint64_t answered, std::uint64_t flushed);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "base/log.h"
 #include "base/outside_order.h"
@@ -15,21 +14,11 @@ namespace tandem::wire {
 namespace {
 
 constexpr int kLongestWaitMs = 25;
+/// The time after work in which a proxy looks for letters of kernels without a rest, and the length of a later rest.
+constexpr std::chrono::milliseconds kBusy{2};
+constexpr std::chrono::microseconds kNap{50};
 /// Messages that may arrive before one that they have to follow. An honest PE comes nowhere near.
 constexpr std::size_t kMostEarly = std::size_t{1} << 16;
-
-/// Copies each aligned word of 8 bytes as a whole, with release order. They may be packets, and a PE polls their flags.
-void copy_words(std::byte* to, View data) {
-  constexpr std::size_t kWord = sizeof(std::uint64_t);
-  const std::size_t words = reinterpret_cast<std::uintptr_t>(to) % kWord == 0 ? data.size() / kWord : 0;
-  for (std::size_t i = 0; i < words; ++i) {
-    std::uint64_t word;
-    std::memcpy(&word, data.data() + i * kWord, kWord);
-    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to + i * kWord)).store(word, std::memory_order_release);
-  }
-  const View rest = data.subspan(words * kWord);
-  if (!rest.empty()) std::memcpy(to + words * kWord, rest.data(), rest.size());
-}
 
 }  // namespace
 
@@ -62,7 +51,8 @@ void Proxy::carry_out_now(const Letter& letter) {
 }
 
 void Proxy::settle() {
-  if (!mailbox_.is_quiet()) carry_out_now({.kind = Letter::Kind::kFlush});
+  const bool is_quiet = mailbox_.is_quiet() && setup_.access->kernel_letters() == nullptr;
+  if (!is_quiet) carry_out_now({.kind = Letter::Kind::kFlush});
 }
 
 std::vector<int> Proxy::unheard() const {
@@ -90,17 +80,26 @@ bool Proxy::copy(void* to, const void* from, Size bytes) {
 
 void Proxy::run() {
   try {
+    setup_.access->start();
     if (heartbeats_) greet();
     while (!is_stopping_) {
       const bool has_moved = step();
       if (heartbeats_) beat();
-      // A message that found no room may find some soon, and nothing has to announce it.
-      const bool is_held_up = current_ || !answers_.empty();
-      if (!has_moved) endpoint_->wait(is_held_up ? 1 : kLongestWaitMs);
+      if (!has_moved) rest(current_ || !answers_.empty());
     }
   } catch (...) {
     setup_.on_error(std::current_exception());
   }
+}
+
+/// Waits for something to do. A message that found no room may find some soon, and nothing has to announce it. Nor does
+/// a kernel announce its letters, so the proxy looks for them: all the time while there is work, and seldom later.
+void Proxy::rest(bool is_held_up) {
+  if (setup_.access->kernel_letters() == nullptr) return endpoint_->wait(is_held_up ? 1 : kLongestWaitMs);
+  if (std::chrono::steady_clock::now() - moved_ < kBusy)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(kNap);
 }
 
 /// Returns whether there was anything to do.
@@ -111,6 +110,7 @@ bool Proxy::step() {
     has_moved = true;
   has_moved |= send_answers();
   has_moved |= send_letter();
+  if (has_moved && setup_.access->kernel_letters() != nullptr) moved_ = std::chrono::steady_clock::now();
   return has_moved;
 }
 
@@ -134,7 +134,7 @@ void Proxy::beat() {
       header.kind = Kind::kBeat;
       header.to = pe;
       header.value = *look;
-      if (heartbeats_->is_rail_peer(pe)) send(header, nullptr);  // a later one will do where there is no room
+      if (heartbeats_->is_rail_peer(pe)) send(header, {});  // a later one will do where there is no room
       if (setup_.heartbeat->news) tell_news(pe, *look);
     }
   }
@@ -156,25 +156,38 @@ bool Proxy::send_answers() {
   bool has_moved = false;
   for (; !answers_.empty(); answers_.pop_front()) {
     const Answer& next = answers_.front();
-    if (!send(next.header, next.data != nullptr ? next.data : next.own.data())) break;
+    if (!send(next.header, next.data != nullptr ? setup_.access->read(next.data, next.header.bytes) : next.own)) break;
     has_moved = true;
   }
   return has_moved;
 }
 
+/// Returns whether there is a letter. Letters that kernels posted before the host's go first: a flush of the host
+/// follows the work that it has waited for.
+bool Proxy::take_letter() {
+  const bool has_letter = mailbox_.has_letter();
+  if (KernelLetters* const kernels = setup_.access->kernel_letters()) {
+    if (const auto next = kernels->take()) {
+      ++taken_.kernels;
+      current_ = Current{*next, ++taken_letters_};
+      return true;
+    }
+  }
+  if (!has_letter) return false;
+  taken_.mailbox = mailbox_.take(current_.emplace().letter);
+  current_->number = ++taken_letters_;
+  return true;
+}
+
 /// Sends the next letter, or as much of it as there is room for. Returns whether anything was sent.
 bool Proxy::send_letter() {
-  if (!current_) {
-    auto next = mailbox_.take();
-    if (!next) return false;
-    current_ = Current{next->first, next->second};
-  }
+  if (!current_ && !take_letter()) return false;
   const Current before = *current_;
   const bool is_sent = setup_.is_over() || (current_->letter.kind == Letter::Kind::kPut   ? send_put(*current_)
                                             : current_->letter.kind == Letter::Kind::kGet ? send_get(*current_)
                                                                                           : send_flush(*current_));
   if (!is_sent) return current_->done != before.done || current_->next_peer != before.next_peer;
-  sent_ = current_->number;
+  sent_ = taken_;
   current_.reset();
   note();
   return true;
@@ -194,7 +207,8 @@ bool Proxy::send_put(Current& current) {
       header.word = letter.word;
       header.value = letter.value;
     }
-    if (!send(header, static_cast<const std::byte*>(letter.local) + current.done)) return false;
+    const auto* const from = static_cast<const std::byte*>(letter.local) + current.done;
+    if (!send(header, header.bytes == 0 ? View{} : setup_.access->read(from, header.bytes))) return false;
     current.done += header.bytes;
   } while (current.done < letter.bytes);
   peer(letter.pe).is_unflushed = true;
@@ -210,10 +224,10 @@ bool Proxy::send_get(Current& current) {
     header.bytes = std::min(piece_, letter.bytes - current.done);
     header.offset = letter.offset + current.done;
     header.value = questions_ + 1;
-    if (!send(header, nullptr)) return false;
+    if (!send(header, {})) return false;
     asked_[++questions_] = {static_cast<std::byte*>(letter.local) + current.done, header.bytes, letter.pe,
                             current.number};
-    ++open_[current.number];
+    ++open_.try_emplace(current.number, Open{0, sent_}).first->second.answers;
     current.done += header.bytes;
   }
   return true;
@@ -226,20 +240,19 @@ bool Proxy::send_flush(Current& current) {
     header.kind = Kind::kFlush;
     header.to = pe;
     header.value = questions_ + 1;
-    if (!send(header, nullptr)) return false;
+    if (!send(header, {})) return false;
     asked_[++questions_] = {nullptr, 0, pe, current.number};
-    ++open_[current.number];
+    ++open_.try_emplace(current.number, Open{0, sent_}).first->second.answers;
     peer(pe).is_unflushed = false;
   }
-  flushes_.insert(current.number);
+  flushes_.emplace(current.number, taken_);
   return true;
 }
 
 /// Returns false if there is no room.
-bool Proxy::send(Header header, const std::byte* data) {
+bool Proxy::send(Header header, View payload) {
   header.from = setup_.place.me;
   header.number = peer(header.to).sent + 1;
-  View payload(data, carries_data(header.kind) ? static_cast<std::size_t>(header.bytes) : 0);
   if (keys_.seal_choice() == Seal::kAll) {
     sealed_.assign(payload.begin(), payload.end());
     payload = sealed_;
@@ -294,6 +307,7 @@ void Proxy::carry_out(const Header& header, View data) {
     case Kind::kGet:
       return answer_get(header);
     case Kind::kFlush: {
+      setup_.access->finish();
       Answer answer;
       answer.header.kind = Kind::kFlushed;
       answer.header.to = header.from;
@@ -330,17 +344,13 @@ void Proxy::put(const Header& header, View data) {
   }
   order_enters_process();
   std::byte* const to = own() + header.offset;
-  if (!header.has_word) return copy_words(to, data);
-  if (!data.empty()) std::memcpy(to, data.data(), data.size());
+  if (!header.has_word) return setup_.access->write_packets(to, data);
+  if (!data.empty()) setup_.access->write(to, data);
   change_word(header);
 }
 
 void Proxy::change_word(const Header& header) {
-  const std::atomic_ref<Epoch> word(reinterpret_cast<Signal*>(own() + header.word)->value);
-  if (header.op == SignalOp::kSet)
-    word.store(header.value, std::memory_order_release);
-  else
-    word.fetch_add(header.value, std::memory_order_release);
+  setup_.access->change(*reinterpret_cast<Signal*>(own() + header.word), header.op, header.value);
   setup_.ring();
 }
 
@@ -362,23 +372,26 @@ void Proxy::take_answer(const Header& header, View data) {
   const auto found = asked_.find(header.value);
   if (found == asked_.end() || found->second.pe != header.from || found->second.bytes != header.bytes)
     throw RuntimeFailure(fmt::format("PE {} answers what PE {} has not asked", header.from, setup_.place.me));
-  if (!data.empty()) std::memcpy(found->second.to, data.data(), data.size());
+  if (!data.empty()) {
+    setup_.access->write(found->second.to, data);
+    setup_.access->finish();
+  }
   const std::uint64_t letter = found->second.letter;
   asked_.erase(found);
-  if (--open_[letter] > 0) return;
+  if (--open_.at(letter).answers > 0) return;
   open_.erase(letter);
   note();
 }
 
 /// Letters before the first one that waits for an answer are done.
 void Proxy::note() {
-  const std::uint64_t first = current_ ? current_->number : sent_ + 1;
-  const std::uint64_t answered = (open_.empty() ? first : std::min(first, open_.begin()->first)) - 1;
-  while (!flushes_.empty() && *flushes_.begin() <= answered) {
-    flushed_ = *flushes_.begin();
-    flushes_.erase(flushes_.begin());
-  }
-  mailbox_.note(sent_, answered, flushed_);
+  const bool all_answered = open_.empty();
+  const Counts answered = all_answered ? sent_ : open_.begin()->second.before;
+  for (auto next = flushes_.begin(); next != flushes_.end() && (all_answered || next->first < open_.begin()->first);
+       next = flushes_.erase(next))
+    flushed_ = next->second.mailbox;
+  mailbox_.note(sent_.mailbox, answered.mailbox, flushed_);
+  if (KernelLetters* const kernels = setup_.access->kernel_letters()) kernels->note(sent_.kernels, answered.kernels);
   setup_.ring();
 }
 

@@ -5,13 +5,14 @@
 /// the word of its signal changes. A message that comes twice is carried out once. One that is not authentic is
 /// dropped, and one that reaches beyond this PE's memory ends the world before a byte is placed.
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <thread>
 #include <vector>
 
+#include "wire/access.h"
 #include "wire/endpoint.h"
 #include "wire/heartbeats.h"
 #include "wire/mailbox.h"
@@ -31,6 +32,8 @@ struct ProxySetup {
   /// Ends the world.
   std::function<void(const std::exception_ptr&)> on_error;
   std::optional<Heartbeat> heartbeat = {};
+  /// Reaches the PE's memory.
+  std::shared_ptr<Access> access = std::make_shared<HostAccess>();
 };
 
 class Proxy {
@@ -43,6 +46,7 @@ class Proxy {
   Proxy& operator=(const Proxy&) = delete;
 
   Mailbox& mailbox() { return mailbox_; }
+  Access& access() { return *setup_.access; }
   /// Notes that the PE's memory has grown.
   void set_bytes(Size bytes) { bytes_.store(bytes, std::memory_order_release); }
   /// Copies between memory of this process and another node, for the host program. Returns once the copy is complete or
@@ -62,6 +66,11 @@ class Proxy {
     bool is_unflushed = false;             ///< a put was sent since the last flush
     std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
   };
+  /// Numbers of letters of the mailbox, and of those that kernels post in memory.
+  struct Counts {
+    std::uint64_t mailbox = 0;
+    std::uint64_t kernels = 0;
+  };
   /// The letter that is being sent.
   struct Current {
     Letter letter;
@@ -75,6 +84,11 @@ class Proxy {
     const std::byte* data = nullptr;  ///< null: `own`
     Bytes own = {};
   };
+  /// The answers that a letter waits for.
+  struct Open {
+    int answers = 0;
+    Counts before;  ///< letters before it
+  };
   /// Bytes of a get that were asked for.
   struct Asked {
     std::byte* to = nullptr;
@@ -85,16 +99,18 @@ class Proxy {
 
   void carry_out_now(const Letter& letter);
   void run();
+  void rest(bool is_held_up);
   bool step();
   void greet();
   void beat();
   void tell_news(int pe, std::uint64_t look);
   bool send_answers();
+  bool take_letter();
   bool send_letter();
   bool send_put(Current& current);
   bool send_get(Current& current);
   bool send_flush(Current& current);
-  bool send(Header header, const std::byte* data);
+  bool send(Header header, View data);
   void receive(View message);
   void carry_out_next(Peer& from, const Header& header, View message);
   void carry_out(const Header& header, View data);
@@ -116,12 +132,15 @@ class Proxy {
   std::vector<Peer> peers_;
   std::optional<Current> current_;
   std::deque<Answer> answers_;
-  std::map<std::uint64_t, Asked> asked_;  // by the number that the answer repeats
-  std::map<std::uint64_t, int> open_;     // answers that letters wait for
-  std::set<std::uint64_t> flushes_;       // letters that are sent and not answered
+  std::map<std::uint64_t, Asked> asked_;     // by the number that the answer repeats
+  std::map<std::uint64_t, Open> open_;       // by letter
+  std::map<std::uint64_t, Counts> flushes_;  // letters that are sent and not answered, with all up to them
   std::uint64_t questions_ = 0;
-  std::uint64_t sent_ = 0;     // letters
-  std::uint64_t flushed_ = 0;  // the last flush that is answered
+  std::uint64_t taken_letters_ = 0;
+  Counts taken_;
+  Counts sent_;
+  std::uint64_t flushed_ = 0;                         // letters of the mailbox up to the last flush that is answered
+  std::chrono::steady_clock::time_point moved_ = {};  // when there was last something to do
   Bytes plain_, sealed_;
   std::optional<Heartbeats> heartbeats_;
   bool has_dropped_ = false;  // a message that is not authentic

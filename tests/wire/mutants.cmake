@@ -24,13 +24,14 @@ endfunction()
 
 tandem_wire_mutant(
   data_before_the_word proxy
-  "s/^  if .*memcpy\\(own\\(\\) \\+ .*/  if (header.has_word) change_word(header);\\n&/; s/^  if \\(header.has_word\\) change_word\\(header\\);$//"
+  "s/^  if .*write\\(own\\(\\) \\+ .*/  if (header.has_word) change_word(header);\\n&/; s/^  if \\(header.has_word\\) change_word\\(header\\);$//"
   "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
 tandem_wire_mutant(order_of_numbers proxy "s/header->number > from.received \\+ 1/false/"
                    "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
 tandem_wire_mutant(refusal_of_repeats proxy "s/header->number <= from.received/false/" "Proxies.AddEachSignalOnce")
 tandem_wire_mutant(bounds proxy "s/offset < 0 .* most - bytes/false/" "Proxies.RefuseWhatReachesBeyondTheirMemory")
 tandem_wire_mutant(authentication message "s/(raw\\(from_.*\\)\\)) != 0/\\1 > 0/" "*Messages.AreRefusedWithAnyBitChanged*")
-tandem_wire_mutant(heartbeats proxy "s/send\\(header, nullptr\\);  .*/{}/" "Heart.BeatsAlongTheRailAlone")
+tandem_wire_mutant(heartbeats proxy "s/send\\(header, \\{\\}\\);  .*/{}/" "Heart.BeatsAlongTheRailAlone")
 tandem_wire_mutant(answers_to_flushes proxy "/::send_flush/,/^}/ s/\\+\\+open_.*//"
                    "Proxies.AnswerFlushesOnceTheOtherSideHasAnswered")
+tandem_wire_mutant(data_before_answers proxy "s/setup_.access->finish\\(\\);//" "KernelLetters.AreAnsweredOnceDataIsInPlace")

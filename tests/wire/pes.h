@@ -63,6 +63,8 @@ struct PesSetup {
   std::function<void(int pe)> on_change = {};
   /// Replaces the endpoint of a PE.
   std::function<std::unique_ptr<Endpoint>(int pe, std::unique_ptr<Endpoint>)> wrap = {};
+  /// Replaces the access of a PE's proxy to its memory.
+  std::function<std::shared_ptr<Access>(int pe)> access = {};
   std::function<Heartbeat(int pe)> heartbeat = {};
   int host_size = 1;  ///< PEs of a host, which share a node
 };
@@ -86,6 +88,7 @@ class Pes {
       };
       setup.is_over = [this] { return is_over_.load(); };
       setup.on_error = [this, pe](const std::exception_ptr& error) { note(pe, error); };
+      if (all.access) setup.access = all.access(pe);
       if (all.heartbeat) {
         setup.heartbeat = all.heartbeat(pe);
         setup.heartbeat->host_size = all.host_size;

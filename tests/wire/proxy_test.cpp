@@ -225,7 +225,9 @@ TEST(Mailbox, TakesNoMoreLettersThanItHolds) {
   Mailbox mailbox({nullptr, 64, 2, 0, 1}, [] {});
   for (std::uint64_t i = 1; i <= 4096; ++i) ASSERT_EQ(mailbox.try_post({}), i);
   EXPECT_EQ(mailbox.try_post({}), 0U);
-  EXPECT_EQ(mailbox.take()->second, 1U);
+  Letter letter;
+  EXPECT_TRUE(mailbox.has_letter());
+  EXPECT_EQ(mailbox.take(letter), 1U);
   EXPECT_EQ(mailbox.try_post({}), 4097U);
 }
 

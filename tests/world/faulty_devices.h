@@ -76,9 +76,9 @@ class FaultyDevices final : public host::HostDevices {
   Faults faults;
 
   world::DeviceMemory& memory() override { return memory_; }
-  std::unique_ptr<world::LoadedKernels> load_kernels(const std::vector<int>& devices) override {
+  std::unique_ptr<world::LoadedKernels> load_kernels(const std::vector<int>& devices, bool several_nodes) override {
     faults.enter("load_kernels");
-    return HostDevices::load_kernels(devices);
+    return HostDevices::load_kernels(devices, several_nodes);
   }
 
  private:

@@ -14,6 +14,8 @@ struct DeviceLaunch {
   /// Whether its blocks may start before the stream's previous kernel ends (programmatic dependent launch).
   bool early = false;
   const void* records = nullptr;
+  /// A cuda::MailLink, for forms that run between nodes.
+  const void* mail = nullptr;
 };
 
 /// A kernel compiled for GPUs, for one block size.

@@ -149,6 +149,9 @@ Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& d
     if (error == ECONNREFUSED)
       throw RuntimeFailure(
           fmt::format("rendezvous at {} port {}: no process listens there any more{}", address, port, kForHosts));
+    if (error == ENETUNREACH)
+      throw RuntimeFailure(
+          fmt::format("rendezvous at {} port {}: this host has no route to that address{}", address, port, kForHosts));
     if (deadline.passed())
       throw Timeout(
           fmt::format("rendezvous at {} port {}: not reached: {}{}", address, port, reason(error), kForHosts));

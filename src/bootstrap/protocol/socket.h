@@ -20,7 +20,8 @@ std::uint16_t port_of(const Fd& listener);
 std::string address_of(const Fd& socket);
 /// Returns the address of the other end, or "" if the connection is closed.
 std::string address_of_peer(const Fd& socket);
-/// Tries until the deadline. Throws Timeout with the last reason.
+/// Tries until the deadline. Throws Timeout with the last reason; RuntimeFailure at once where nobody listens, or this
+/// host has no route to the address.
 Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& deadline);
 
 /// Listens on a Unix socket in the abstract name space (unix(7)), which leaves no file behind. `type` is SOCK_STREAM,

@@ -27,5 +27,6 @@ struct AllGatherPush : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(AllGatherPush, 512);
+TANDEM_GPU_BETWEEN_NODES(AllGatherPush);
 
 }  // namespace tandem::kernels

@@ -36,5 +36,6 @@ struct AllGatherRing : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(AllGatherRing, 512);
+TANDEM_GPU_BETWEEN_NODES(AllGatherRing);
 
 }  // namespace tandem::kernels

@@ -53,5 +53,6 @@ struct AllGatherTwoLevel : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(AllGatherTwoLevel, 512);
+TANDEM_GPU_BETWEEN_NODES(AllGatherTwoLevel);
 
 }  // namespace tandem::kernels

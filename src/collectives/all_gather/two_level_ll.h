@@ -53,5 +53,6 @@ struct AllGatherTwoLevelLL : PacketKernel<LLPacket> {
 };
 
 TANDEM_GPU_KERNEL(AllGatherTwoLevelLL, 512);
+TANDEM_GPU_BETWEEN_NODES(AllGatherTwoLevelLL);
 
 }  // namespace tandem::kernels

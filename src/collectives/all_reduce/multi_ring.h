@@ -80,5 +80,6 @@ struct AllReduceMultiRing {
 };
 
 TANDEM_GPU_KERNELS(AllReduceMultiRing, 512);
+TANDEM_GPU_BETWEEN_NODES(AllReduceMultiRing);
 
 }  // namespace tandem::kernels

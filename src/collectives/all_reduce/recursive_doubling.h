@@ -100,5 +100,6 @@ struct AllReduceRecursiveDoubling {
 };
 
 TANDEM_GPU_KERNELS(AllReduceRecursiveDoubling, 512);
+TANDEM_GPU_BETWEEN_NODES(AllReduceRecursiveDoubling);
 
 }  // namespace tandem::kernels

@@ -45,5 +45,6 @@ struct AllReduceRing {
 };
 
 TANDEM_GPU_KERNELS(AllReduceRing, 512);
+TANDEM_GPU_BETWEEN_NODES(AllReduceRing);
 
 }  // namespace tandem::kernels

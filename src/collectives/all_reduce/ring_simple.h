@@ -65,5 +65,6 @@ struct AllReduceRingSimple {
 };
 
 TANDEM_GPU_KERNELS(AllReduceRingSimple, 512);
+TANDEM_GPU_BETWEEN_NODES(AllReduceRingSimple);
 
 }  // namespace tandem::kernels

@@ -70,5 +70,6 @@ struct AllReduceTree {
 };
 
 TANDEM_GPU_KERNELS(AllReduceTree, 512);
+TANDEM_GPU_BETWEEN_NODES(AllReduceTree);
 
 }  // namespace tandem::kernels

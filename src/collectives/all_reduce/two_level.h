@@ -116,5 +116,6 @@ struct AllReduceTwoLevel {
 };
 
 TANDEM_GPU_KERNELS(AllReduceTwoLevel, 512);
+TANDEM_GPU_BETWEEN_NODES(AllReduceTwoLevel);
 
 }  // namespace tandem::kernels

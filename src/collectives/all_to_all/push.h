@@ -26,5 +26,6 @@ struct AllToAllPush : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(AllToAllPush, 512);
+TANDEM_GPU_BETWEEN_NODES(AllToAllPush);
 
 }  // namespace tandem::kernels

@@ -86,5 +86,6 @@ struct AllToAllTwoLevel {
 };
 
 TANDEM_GPU_KERNEL(AllToAllTwoLevel, 512);
+TANDEM_GPU_BETWEEN_NODES(AllToAllTwoLevel);
 
 }  // namespace tandem::kernels

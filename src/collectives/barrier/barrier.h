@@ -15,5 +15,6 @@ struct BarrierAll {
 };
 
 TANDEM_GPU_KERNEL(BarrierAll, 32);
+TANDEM_GPU_BETWEEN_NODES(BarrierAll);
 
 }  // namespace tandem::kernels

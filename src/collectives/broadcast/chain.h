@@ -88,5 +88,6 @@ struct BroadcastChain : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(BroadcastChain, 512);
+TANDEM_GPU_BETWEEN_NODES(BroadcastChain);
 
 }  // namespace tandem::kernels

@@ -30,5 +30,6 @@ struct BroadcastDirect : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(BroadcastDirect, 512);
+TANDEM_GPU_BETWEEN_NODES(BroadcastDirect);
 
 }  // namespace tandem::kernels

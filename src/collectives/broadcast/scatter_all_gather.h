@@ -99,5 +99,6 @@ struct BroadcastScatterAllGather : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(BroadcastScatterAllGather, 512);
+TANDEM_GPU_BETWEEN_NODES(BroadcastScatterAllGather);
 
 }  // namespace tandem::kernels

@@ -62,5 +62,6 @@ struct BroadcastTree : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(BroadcastTree<2>, 512);
+TANDEM_GPU_BETWEEN_NODES(BroadcastTree<2>);
 
 }  // namespace tandem::kernels

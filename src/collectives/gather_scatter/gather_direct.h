@@ -32,5 +32,6 @@ struct GatherDirect : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(GatherDirect, 512);
+TANDEM_GPU_BETWEEN_NODES(GatherDirect);
 
 }  // namespace tandem::kernels

@@ -33,5 +33,6 @@ struct ScatterDirect : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(ScatterDirect, 512);
+TANDEM_GPU_BETWEEN_NODES(ScatterDirect);
 
 }  // namespace tandem::kernels

@@ -60,5 +60,6 @@ struct ReduceTree {
 };
 
 TANDEM_GPU_KERNELS(ReduceTree, 512);
+TANDEM_GPU_BETWEEN_NODES(ReduceTree);
 
 }  // namespace tandem::kernels

@@ -86,5 +86,6 @@ struct ReduceScatterPush {
 };
 
 TANDEM_GPU_KERNELS(ReduceScatterPush, 512);
+TANDEM_GPU_BETWEEN_NODES(ReduceScatterPush);
 
 }  // namespace tandem::kernels

@@ -58,5 +58,6 @@ struct ReduceScatterRing {
 };
 
 TANDEM_GPU_KERNELS(ReduceScatterRing, 512);
+TANDEM_GPU_BETWEEN_NODES(ReduceScatterRing);
 
 }  // namespace tandem::kernels

@@ -84,5 +84,6 @@ struct ReduceScatterTwoLevel {
 };
 
 TANDEM_GPU_KERNELS(ReduceScatterTwoLevel, 512);
+TANDEM_GPU_BETWEEN_NODES(ReduceScatterTwoLevel);
 
 }  // namespace tandem::kernels

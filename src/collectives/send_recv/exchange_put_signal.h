@@ -35,5 +35,6 @@ struct ExchangePutSignal : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(ExchangePutSignal, 512);
+TANDEM_GPU_BETWEEN_NODES(ExchangePutSignal);
 
 }  // namespace tandem::kernels

@@ -157,5 +157,6 @@ struct SendRecvPairs {
 using GroupPairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
 
 TANDEM_GPU_KERNEL(GroupPairs, GroupPairs::kThreads);
+TANDEM_GPU_BETWEEN_NODES(GroupPairs);
 
 }  // namespace tandem::kernels

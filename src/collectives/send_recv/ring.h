@@ -30,5 +30,6 @@ struct SendRecvRing : MoveKernel {
 };
 
 TANDEM_GPU_KERNEL(SendRecvRing, 512);
+TANDEM_GPU_BETWEEN_NODES(SendRecvRing);
 
 }  // namespace tandem::kernels

@@ -9,11 +9,14 @@
 
 #include "bootstrap/local/environment.h"
 #include "cuda/device/gemm.h"
+#include "cuda/device/mail_kernels.h"
+#include "cuda/device/nodes_kernels.h"
 #include "cuda/device/register.h"
 #include "cuda/device/signal_kernels.h"
 #include "cuda/driver/device_guard.h"
 #include "cuda/driver/error.h"
 #include "cuda/profile/profiler.h"
+#include "cuda/world/access.h"
 #include "cuda/world/stream.h"
 #include "tandem/error.h"
 
@@ -30,12 +33,27 @@ bool is_one_of_several() {
   return is_set("RANK", "WORLD_SIZE") || is_set("SLURM_PROCID", "SLURM_NTASKS");
 }
 
+/// Returns whether the environment says that this process's world may have several nodes.
+bool may_have_nodes() {
+  const auto value = [](const char* name) { return bootstrap::variable_of_process(name); };
+  const auto nodes = value("SLURM_NNODES");
+  return value("TANDEM_HOST") || value("TANDEM_NODE_SIZE") || (nodes && *nodes != "1") ||
+         (value("LOCAL_WORLD_SIZE") && value("LOCAL_WORLD_SIZE") != value("WORLD_SIZE"));
+}
+
 class Kernels final : public world::LoadedKernels {
  public:
+  explicit Kernels(bool several_nodes) : several_nodes_(several_nodes) {}
+
   /// Loads them on the current GPU.
   void load() {
     load_signal_kernels();
-    for (const detail::DeviceKernel* kernel : registered_kernels()) blocks_per_sm_[kernel] = kernel->load();
+    if (several_nodes_) load_mail_kernels();
+    for (const detail::DeviceKernel* kernel : registered_kernels()) {
+      const detail::DeviceKernel* const form = form_of(kernel);
+      const detail::DeviceKernel* const loaded = form != nullptr ? form : kernel;
+      blocks_per_sm_[loaded] = loaded->load();
+    }
   }
   void set_sms(int sms) { sms_ = sms; }
 
@@ -47,8 +65,14 @@ class Kernels final : public world::LoadedKernels {
     if (kernel.grid.threads != kernel.device->threads)
       throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, it is compiled for {}", kernel.name,
                                         kernel.grid.threads, kernel.device->threads));
-    const auto found = blocks_per_sm_.find(kernel.device);
-    const int per_sm = found != blocks_per_sm_.end() ? found->second : kernel.device->load();
+    const detail::DeviceKernel* const form = form_of(kernel.device);
+    if (form == nullptr)
+      throw Unsupported(fmt::format(
+          "launch of {}: this kernel was not compiled for worlds of several nodes. Reductions are, for f32, f16, bf16 "
+          "and i32; your own kernels need register_nodes_kernel (tandem/advanced/cuda_nodes_kernel.cuh)",
+          kernel.name));
+    const auto found = blocks_per_sm_.find(form);
+    const int per_sm = found != blocks_per_sm_.end() ? found->second : form->load();
     const int most = per_sm * sms_ / sharing;
     if (kernel.grid.blocks > most)
       throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once",
@@ -56,6 +80,12 @@ class Kernels final : public world::LoadedKernels {
   }
 
  private:
+  /// Returns null if the kernel does not run in a world of several nodes, and this is one.
+  const detail::DeviceKernel* form_of(const detail::DeviceKernel* usual) const {
+    return several_nodes_ ? find_nodes_form(usual) : usual;
+  }
+
+  bool several_nodes_;
   std::map<const detail::DeviceKernel*, int> blocks_per_sm_;
   int sms_ = 0;  // of the first GPU
 };
@@ -68,9 +98,10 @@ std::string CudaDevices::name_of(int device) const { return fmt::format("GPU {}"
 
 int CudaDevices::count() {
   // Streams beyond the number of hardware queues wait for each other. Kernels then deadlock if their PEs share a GPU
-  // and they wait for each other. Each queue makes copy engines slower, so a process that shares nothing keeps the
-  // driver's 8. The driver reads the number when it starts. A user's own choice stays.
-  if (!is_one_of_several()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // and they wait for each other. So does a world of several nodes: with 8 queues, copies behind kernels that wait held
+  // up a proxy's copies (bench/NOTES.md). Each queue makes copy engines slower, so a process that shares nothing keeps
+  // the driver's 8. The driver reads the number when it starts. A user's own choice stays.
+  if (!is_one_of_several() || may_have_nodes()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   // The library's own kernels are loaded when a world is made. Others, above all cuBLASLt's, are loaded at their first
   // call. In eager mode such a load waits for every kernel of this process on any GPU, which may wait for that call. In
   // lazy mode it waits only for kernels on this GPU (bench/NOTES.md).
@@ -153,8 +184,13 @@ void CudaDevices::register_kernels(bool recorded) {
   if (recorded) register_profiled_library_kernels();
 }
 
-std::unique_ptr<world::LoadedKernels> CudaDevices::load_kernels(const std::vector<int>& devices) {
-  auto kernels = std::make_unique<Kernels>();
+std::shared_ptr<wire::Access> CudaDevices::make_access(int device, const wire::Place& place, Size most) {
+  return std::make_shared<GpuAccess>(device, place, most);
+}
+
+std::unique_ptr<world::LoadedKernels> CudaDevices::load_kernels(const std::vector<int>& devices, bool several_nodes) {
+  if (several_nodes) register_nodes_library_kernels();
+  auto kernels = std::make_unique<Kernels>(several_nodes);
   for (const int device : devices) {
     set_current(device);
     kernels->load();

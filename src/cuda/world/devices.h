@@ -15,6 +15,8 @@ class CudaDevices final : public world::Devices {
   /// Only the number of SMs limits the PEs that share a GPU. A grid that does not fit is refused at its launch.
   int most_sharing() const override { return 4096; }
   void require_any() override;
+  bool has_mailbox() const override { return true; }
+  std::shared_ptr<wire::Access> make_access(int device, const wire::Place& place, Size most) override;
   Machine describe(int device) override;
   bool has_early_launch(int device) override;
   int share_of(int sms, int sharing) const override;
@@ -32,7 +34,7 @@ class CudaDevices final : public world::Devices {
   world::DeviceMemory& memory() override { return memory_; }
 
   void register_kernels(bool recorded) override;
-  std::unique_ptr<world::LoadedKernels> load_kernels(const std::vector<int>& devices) override;
+  std::unique_ptr<world::LoadedKernels> load_kernels(const std::vector<int>& devices, bool several_nodes) override;
   void check_hooked_gemm(int device, const Gemm& gemm) override;
 
   std::unique_ptr<world::DeviceStream> make_own_stream(int device) override;

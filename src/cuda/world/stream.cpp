@@ -4,6 +4,8 @@
 
 #include "cuda/device/gather_rows.h"
 #include "cuda/device/gemm.h"
+#include "cuda/device/mail_kernels.h"
+#include "cuda/device/nodes_kernels.h"
 #include "cuda/device/self_test.h"
 #include "cuda/device/signal_kernels.h"
 #include "cuda/driver/device_guard.h"
@@ -36,11 +38,16 @@ CudaStream::~CudaStream() {
 
 void CudaStream::launch(const detail::KernelLaunch& kernel, const Context& context) {
   const DeviceGuard current(use_.device);
-  const detail::DeviceLaunch launch{kernel.grid.blocks, &context, kernel.args, stream_, use_.early_launch};
+  detail::DeviceLaunch launch{kernel.grid.blocks, &context, kernel.args, stream_, use_.early_launch};
+  detail::KernelLaunch formed = kernel;
+  if (mail() != nullptr) {
+    launch.mail = mail();
+    formed.device = find_nodes_form(kernel.device);
+  }
   if (auto* const profiler = this->profiler())
-    profiler->launch(named(), kernel, launch);
+    profiler->launch(named(), formed, launch);
   else
-    kernel.device->launch(launch);
+    formed.device->launch(launch);
 }
 
 void CudaStream::gemm(const Gemm& gemm, const Context& context) {
@@ -76,20 +83,27 @@ bool CudaStream::adds_up(const Gemm& gemm) const {
   return skinny_kernel(asked, use_.sms) != nullptr;
 }
 
-void CudaStream::copy(const world::Context&, void* to, const void* from, Size bytes) {
+void CudaStream::copy(const world::Context& context, void* to, const void* from, Size bytes) {
   const DeviceGuard current(use_.device);
   auto* const profiler = this->profiler();
+  if (is_far(to) || is_far(from)) {
+    if (profiler != nullptr) profiler->note_work(named(), "copy", trace::SpanKind::kKernel, bytes);
+    return launch_far_copy(stream_, context, *mail(), to, from, bytes);
+  }
   if (profiler != nullptr) profiler->note_work(named(), "copy", trace::SpanKind::kCopy, bytes);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copy_async");
   if (profiler != nullptr) profiler->note_copy_end(named());
 }
 
-void CudaStream::write_signal(const Context&, Signal* word, const Epoch* from, Epoch value) {
+void CudaStream::write_signal(const Context& context, Signal* word, const Epoch* from, Epoch value) {
   // A copy of eight bytes keeps to the copy engine: behind a copy it takes 2.5 us, a kernel 11 us (bench/NOTES.md).
   // Stream order makes earlier work visible first (tests/gpu/litmus_gpu_check.cpp).
   const DeviceGuard current(use_.device);
   auto* const profiler = this->profiler();
-  if (from != nullptr) {
+  if (is_far(word)) {
+    if (profiler != nullptr) profiler->note_work(named(), "signal", trace::SpanKind::kKernel, 0);
+    launch_far_signal(stream_, context, *mail(), word, from, value);
+  } else if (from != nullptr) {
     if (profiler != nullptr) profiler->note_copied_signal(named(), word);
     check(cudaMemcpyAsync(word, from, sizeof(Epoch), cudaMemcpyDeviceToDevice, stream_), "write_signal");
     if (profiler != nullptr) profiler->note_copy_end(named());
@@ -126,9 +140,12 @@ void CudaStream::wait(const std::shared_ptr<detail::EventState>& event) {
 void CudaStream::compare_calls(const Context& context, const detail::CallComparison& comparison) {
   const DeviceGuard current(use_.device);
   if (auto* const profiler = this->profiler()) profiler->note_work(named(), "agree", trace::SpanKind::kKernel, 0);
-  launch_comparison(
-      stream_, context,
-      {comparison.words, comparison.calls.words, comparison.signature, static_cast<Epoch>(comparison.count)});
+  const Comparison own{comparison.words, comparison.calls.words, comparison.signature,
+                       static_cast<Epoch>(comparison.count)};
+  if (mail() != nullptr)
+    launch_far_comparison(stream_, context, *mail(), own);
+  else
+    launch_comparison(stream_, context, own);
 }
 
 void CudaStream::synchronize() {

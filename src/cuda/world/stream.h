@@ -6,6 +6,7 @@
 #include "base/cuda_names.h"
 #include "cuda/device/plain_gemms.h"
 #include "cuda/profile/profiler.h"
+#include "cuda/world/access.h"
 #include "cuda/world/shared_queue.h"
 #include "world/device/stream.h"
 
@@ -52,6 +53,11 @@ class CudaStream final : public world::DeviceStream {
   /// Returns null if this PE's work is not recorded at present.
   Profiler* profiler() const { return profiler_ != nullptr && profiler_->is_on(use_.pe) ? profiler_ : nullptr; }
   ProfiledStream named() const { return {use_.pe, stream_, use_.name}; }
+  /// Returns the way to the proxy; null in a world of one node.
+  const MailLink* mail() const {
+    return use_.access == nullptr ? nullptr : &static_cast<GpuAccess*>(use_.access)->mail();
+  }
+  bool is_far(const void* address) const { return use_.mailbox != nullptr && use_.mailbox->far_spot(address); }
 
   world::StreamUse use_;
   Profiler* profiler_ = nullptr;

@@ -67,7 +67,7 @@ void HostDevices::forget_ended(int device) {
   std::erase_if(all, is_over);
 }
 
-std::unique_ptr<world::LoadedKernels> HostDevices::load_kernels(const std::vector<int>&) {
+std::unique_ptr<world::LoadedKernels> HostDevices::load_kernels(const std::vector<int>&, bool) {
   return std::make_unique<Kernels>();
 }
 

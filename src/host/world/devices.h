@@ -46,7 +46,7 @@ class HostDevices : public world::Devices {
   world::DeviceMemory& memory() override { return memory_; }
 
   void register_kernels(bool) override {}
-  std::unique_ptr<world::LoadedKernels> load_kernels(const std::vector<int>& devices) override;
+  std::unique_ptr<world::LoadedKernels> load_kernels(const std::vector<int>& devices, bool several_nodes) override;
   void check_hooked_gemm(int device, const Gemm& gemm) override;
 
   std::unique_ptr<world::DeviceStream> make_own_stream(int device) override;

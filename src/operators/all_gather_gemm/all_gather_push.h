@@ -55,5 +55,6 @@ struct AllGatherPush {
 };
 
 TANDEM_GPU_KERNEL(AllGatherPush, 1024);
+TANDEM_GPU_BETWEEN_NODES(AllGatherPush);
 
 }  // namespace tandem::ops

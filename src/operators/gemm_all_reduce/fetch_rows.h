@@ -125,5 +125,7 @@ struct BeginFetch {
 TANDEM_GPU_STEP(NotifyRows);
 TANDEM_GPU_KERNEL(FetchRows, kFetchThreads);
 TANDEM_GPU_STEP(BeginFetch);
+TANDEM_GPU_BETWEEN_NODES(NotifyRows);
+TANDEM_GPU_BETWEEN_NODES(FetchRows);
 
 }  // namespace tandem::ops

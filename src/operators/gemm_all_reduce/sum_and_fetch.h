@@ -102,5 +102,8 @@ struct SumAndFetch {
 TANDEM_GPU_KERNEL(SumAndFetch<float>, 512);
 TANDEM_GPU_KERNEL(SumAndFetch<f16>, 512);
 TANDEM_GPU_KERNEL(SumAndFetch<bf16>, 512);
+TANDEM_GPU_BETWEEN_NODES(SumAndFetch<float>);
+TANDEM_GPU_BETWEEN_NODES(SumAndFetch<f16>);
+TANDEM_GPU_BETWEEN_NODES(SumAndFetch<bf16>);
 
 }  // namespace tandem::ops

@@ -37,5 +37,6 @@ struct AcquireBuffer {
 };
 
 TANDEM_GPU_STEP(AcquireBuffer);
+TANDEM_GPU_BETWEEN_NODES(AcquireBuffer);
 
 }  // namespace tandem::ops

@@ -51,5 +51,6 @@ struct RingAwait {
 
 TANDEM_GPU_STEP(RingBegin);
 TANDEM_GPU_STEP(RingAwait);
+TANDEM_GPU_BETWEEN_NODES(RingBegin);
 
 }  // namespace tandem::ops

@@ -36,5 +36,6 @@ struct RailSend {
 };
 
 TANDEM_GPU_KERNEL(RailSend, 32);
+TANDEM_GPU_BETWEEN_NODES(RailSend);
 
 }  // namespace tandem::ops

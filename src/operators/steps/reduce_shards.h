@@ -139,5 +139,8 @@ struct ReduceShards {
 TANDEM_GPU_KERNEL(ReduceShards<float>, 1024);
 TANDEM_GPU_KERNEL(ReduceShards<f16>, 1024);
 TANDEM_GPU_KERNEL(ReduceShards<bf16>, 1024);
+TANDEM_GPU_BETWEEN_NODES(ReduceShards<float>);
+TANDEM_GPU_BETWEEN_NODES(ReduceShards<f16>);
+TANDEM_GPU_BETWEEN_NODES(ReduceShards<bf16>);
 
 }  // namespace tandem::ops

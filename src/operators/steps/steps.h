@@ -127,5 +127,6 @@ TANDEM_GPU_STEP(AwaitReleased);
 TANDEM_GPU_STEP(AwaitWord);
 TANDEM_GPU_STEP(AwaitCount);
 TANDEM_GPU_STEP(AwaitShards);
+TANDEM_GPU_BETWEEN_NODES(Release);
 
 }  // namespace tandem::ops

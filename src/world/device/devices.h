@@ -10,6 +10,7 @@
 
 #include "tandem/machine.h"
 #include "tandem/world.h"
+#include "wire/access.h"
 #include "world/device/memory.h"
 #include "world/device/profiler.h"
 #include "world/device/stream.h"
@@ -45,6 +46,10 @@ class Devices {
   virtual bool has_early_launch(int device) = 0;
   /// Returns whether kernels reach PEs of other nodes through a mailbox (wire/mailbox.h).
   virtual bool has_mailbox() const { return false; }
+  /// Makes the access of a PE's proxy to its memory, for messages of at most `most` bytes.
+  virtual std::shared_ptr<wire::Access> make_access(int, const wire::Place&, Size) {
+    return std::make_shared<wire::HostAccess>();
+  }
   /// Wakes the waits of the context's PE: a proxy has changed its memory or taken its letters.
   virtual void wake_waits(const Context&) noexcept {}
   /// Returns the SMs that each PE may use if `sharing` PEs share a device of `sms` SMs.
@@ -75,8 +80,9 @@ class Devices {
   /// Registers the library's kernels, and with `recorded` their recording forms. Further calls do nothing. Any thread
   /// may call it.
   virtual void register_kernels(bool recorded) = 0;
-  /// Loads all kernels on these devices, because a lazy load behind a kernel that waits may block forever.
-  virtual std::unique_ptr<LoadedKernels> load_kernels(const std::vector<int>& devices) = 0;
+  /// Loads all kernels on these devices, because a lazy load behind a kernel that waits may block forever. A world of
+  /// several nodes needs their forms for that.
+  virtual std::unique_ptr<LoadedKernels> load_kernels(const std::vector<int>& devices, bool several_nodes) = 0;
   /// Throws Unsupported if the device has no GEMM with hooks for these types, this layout and this tile.
   virtual void check_hooked_gemm(int device, const Gemm& gemm) = 0;
 

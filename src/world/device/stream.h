@@ -10,6 +10,7 @@
 
 #include "tandem/impl/cuda/context.h"
 #include "tandem/stream.h"
+#include "wire/access.h"
 #include "wire/mailbox.h"
 #include "world/device/self_test.h"
 
@@ -28,6 +29,7 @@ struct StreamUse {
   int sharing = 1;  ///< PEs on the device
   /// In a world of several nodes, of devices that have mailboxes.
   wire::Mailbox* mailbox = nullptr;
+  wire::Access* access = nullptr;  ///< of the PE's proxy
   bool early_launch = false;
   /// Called, on any thread, when work fails and only the host notices; the stream does nothing afterwards.
   std::function<void(const std::exception_ptr&)> on_error = {};

@@ -90,9 +90,16 @@ std::string first_problem(bootstrap::WorldMember& member, const std::string& own
 
 }  // namespace
 
+bool shares_across_hosts(bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange, Devices& devices,
+                         int device) {
+  if (exchange.host_team().size == member.size()) return false;
+  return first_problem(member, lacks_fabric(devices.memory(), device)).empty();
+}
+
 Handles agree_on_handles(bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange, Devices& devices,
                          int device) {
   DeviceMemory& memory = devices.memory();
+  if (shares_across_hosts(member, exchange, devices, device)) return Handles::kFabric;
   const std::string no_descriptors = first_problem(member, lacks_descriptors(member, exchange, devices, device));
   if (no_descriptors.empty()) return Handles::kDescriptors;
   const std::string no_fabric = first_problem(member, lacks_fabric(memory, device));

@@ -15,6 +15,11 @@ namespace tandem::world {
 Handles agree_on_handles(bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange, Devices& devices,
                          int device);
 
+/// Returns whether the PEs are on several hosts, and all of them have fabric handles: they are as those of one host.
+/// Collective.
+bool shares_across_hosts(bootstrap::WorldMember& member, const bootstrap::FdExchange& exchange, Devices& devices,
+                         int device);
+
 /// Imports the chunks of all other PEs, and returns them by PE, with none for this PE. There are none of PEs on other
 /// hosts, which are reached through mailboxes. All PEs give equally many chunks
 /// (at most FdExchange::kMost) of the same sizes. Collective. If one PE cannot export or import a chunk, all PEs throw.

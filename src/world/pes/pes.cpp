@@ -56,17 +56,29 @@ void Pes::settle(int pe) const {
 
 std::unique_ptr<wire::Proxy> Pes::make_proxy(int number, const bootstrap::Key& secret,
                                              std::unique_ptr<wire::Endpoint> endpoint,
+                                             const std::shared_ptr<wire::Access>& access,
                                              std::optional<wire::Heartbeat> heartbeat) {
   const Context own = context(team(number));
   wire::ProxySetup setup;
-  setup.place = {segment().base(), segment().stride(), num_pes_, number, node_size_};
+  setup.place = place_of_pe(number);
+  setup.access = access;
   setup.secret = secret;
   setup.seal = wire::seal_of_environment();
   setup.ring = [this, own] { devices_.wake_waits(own); };
-  setup.is_over = [own] { return cuda::peek(*own.abort) != 0; };
+  setup.is_over = [this, own] { return is_over(own); };
   setup.on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
   setup.heartbeat = std::move(heartbeat);
   return std::make_unique<wire::Proxy>(std::move(setup), std::move(endpoint), segment().bytes());
+}
+
+std::shared_ptr<wire::Access> Pes::make_access(int number, const wire::Endpoint& endpoint) const {
+  return devices_.make_access(pe(number).device, place_of_pe(number), endpoint.most_bytes());
+}
+
+/// The host does not read the words of a GPU. A wait that gave up there has reported it.
+bool Pes::is_over(const Context& own) const {
+  if (devices_.kind() == DeviceKind::kHost) return cuda::peek(*own.abort) != 0;
+  return has_ended_waits_ || cuda::peek(own.report->set) != 0;
 }
 
 void Pes::report(int number, const std::exception_ptr& error) {
@@ -83,8 +95,9 @@ StreamUse Pes::use(int number, const std::string& stream) {
   const auto on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
   wire::Proxy* const own = proxy(number);
   wire::Mailbox* const mailbox = own == nullptr ? nullptr : &own->mailbox();
-  return {pe(number).device, number,  num_pes(),     stream,   machine_.gpu.sm_count,
-          sharing_,          mailbox, early_launch_, on_error, static_cast<const Pes*>(this)};
+  wire::Access* const access = own == nullptr ? nullptr : &own->access();
+  return {pe(number).device, number, num_pes(),     stream,   machine_.gpu.sm_count,        sharing_,
+          mailbox,           access, early_launch_, on_error, static_cast<const Pes*>(this)};
 }
 
 std::uint32_t* Pes::wait_words_of(int pe) const {
@@ -107,9 +120,14 @@ Context Pes::context(const Team& team) const {
   return context;
 }
 
-void Pes::end_waits(int number) const { pe(number).stream->end_waits(context(team(number))); }
+void Pes::end_waits(int number) const {
+  has_ended_waits_ = true;
+  pe(number).stream->end_waits(context(team(number)));
+}
 
-void Pes::load_kernels(const std::vector<int>& on_devices) { kernels_ = devices_.load_kernels(on_devices); }
+void Pes::load_kernels(const std::vector<int>& on_devices) {
+  kernels_ = devices_.load_kernels(on_devices, needs_proxies());
+}
 
 void Pes::check_launch(const detail::KernelLaunch& kernel) const {
   if (kernel.grid.blocks < 1)

@@ -98,9 +98,17 @@ class Pes {
   /// Starts the proxy of PE `number` of this process.
   std::unique_ptr<wire::Proxy> make_proxy(int number, const bootstrap::Key& secret,
                                           std::unique_ptr<wire::Endpoint> endpoint,
+                                          const std::shared_ptr<wire::Access>& access,
                                           std::optional<wire::Heartbeat> heartbeat = {});
+  std::shared_ptr<wire::Access> make_access(int number, const wire::Endpoint& endpoint) const;
+  /// Returns the place of PE `number` among the PEs.
+  wire::Place place_of_pe(int number) const {
+    return {segment().base(), segment().stride(), num_pes_, number, node_size_};
+  }
   /// Ends the waits of PE `number`, which belongs to this process.
   void end_waits(int number) const;
+  /// Returns whether the world is over for a PE of this process.
+  bool is_over(const Context& own) const;
   /// Returns the WaitWords of PE `pe`. On another host they are a stand-in in this process.
   std::uint32_t* wait_words_of(int pe) const;
   void load_kernels(const std::vector<int>& on_devices);
@@ -124,6 +132,7 @@ class Pes {
   double timeout_s_;
   double arrival_timeout_s_;
   bool checks_calls_;
+  mutable std::atomic<bool> has_ended_waits_{false};
   std::unique_ptr<LoadedKernels> kernels_;
 };
 

@@ -49,8 +49,8 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
       exceptions_before_(std::uncaught_exceptions()),
       member_(id, pe, pes, options.join_timeout_s),
       exchange_(member_.or_fail([&] { return bootstrap::FdExchange(member_); })),
-      pes_of_host_(member_.or_fail([&] { return count_pes_of_host(); })),
       pe_(member_.or_fail([&] { return take_device(device); })),
+      pes_of_host_(member_.or_fail([&] { return count_pes_of_host(); })),
       allocator_(member_.or_fail([&] {
         return HeapAllocator(pes, options.heap_bytes, options.heap_limit_bytes, false, control_bytes_of(options));
       })),
@@ -184,8 +184,8 @@ std::optional<bootstrap::Failure> Processes::unreported_failure() const {
 }
 
 /// GPUs of several hosts that share memory by fabric handles are as those of one host.
-int Processes::count_pes_of_host() const {
-  if (!devices().has_mailbox()) return num_pes();
+int Processes::count_pes_of_host() {
+  if (!devices().has_mailbox() || shares_across_hosts(member_, exchange_, devices(), pe_.device)) return num_pes();
   std::vector<HostOfPe> hosts;
   hosts.reserve(static_cast<std::size_t>(num_pes()));
   for (int pe = 0; pe < num_pes(); ++pe) hosts.push_back({exchange_.host_of(pe), exchange_.host_name_of(pe)});
@@ -220,8 +220,9 @@ void Processes::start_proxy() {
   if (has_hosts())
     pulse_memory_ = std::make_unique<bootstrap::SharedMemory>(
         exchange_, exchange_.host_team(), static_cast<std::size_t>(num_pes()) * sizeof(wire::Pulse));
-  proxy_ = make_proxy(me(), bootstrap::derive(member_.secret(), "messages between nodes"), std::move(endpoint),
-                      has_hosts() ? std::optional(heartbeat()) : std::nullopt);
+  const auto access = make_access(me(), *endpoint);
+  proxy_ = make_proxy(me(), bootstrap::derive(member_.secret(), "messages between nodes"), std::move(endpoint), access,
+                      has_hosts() ? std::optional(heartbeat(*access)) : std::nullopt);
   if (has_hosts()) wait_for_hosts(host_addresses);
 }
 
@@ -246,15 +247,17 @@ void Processes::wait_for_hosts(const std::vector<std::string>& addresses) const 
 }
 
 /// The looks of PEs on other hosts go to the stand-ins of their WaitWords, where waits of this host look for them.
-wire::Heartbeat Processes::heartbeat() {
-  const auto words = [this](int pe) { return reinterpret_cast<volatile cuda::WaitWords*>(wait_words_of(pe)); };
+wire::Heartbeat Processes::heartbeat(wire::Access& access) {
+  const auto look = [this](int pe) {
+    return reinterpret_cast<Signal*>(&reinterpret_cast<cuda::WaitWords*>(wait_words_of(pe))->look);
+  };
   wire::Heartbeat heartbeat;
   heartbeat.silence_s = bootstrap::seconds_of(3, "silence", "TANDEM_HEARTBEAT_S");
   heartbeat.host_size = pes_of_host_;
   heartbeat.pulses = reinterpret_cast<wire::Pulse*>(pulse_memory_->on(0));
-  heartbeat.look = [own = words(me())] { return cuda::peek(own->look); };
-  heartbeat.on_look = [this, words](int pe, std::uint64_t look) {
-    if (!exchange_.is_on_this_host(pe)) cuda::poke(words(pe)->look, look);
+  heartbeat.look = [own = look(me()), &access] { return access.value_of(*own); };
+  heartbeat.on_look = [this, look, &access](int pe, std::uint64_t its) {
+    if (!exchange_.is_on_this_host(pe)) access.change(*look(pe), SignalOp::kSet, its);
   };
   if (calls_ != nullptr) {
     heartbeat.news = [this](int pe, std::size_t most) {
@@ -283,13 +286,14 @@ void Processes::lose(const std::vector<int>& pes, double silence_s) {
                                  names, silence_s)});
 }
 
-/// Requires a GPU for each process, since blocks of two processes are not on a GPU at once. A kernel would wait for
-/// time slices of the other process, and the library could not promise that all blocks are resident.
+/// Requires a GPU for each process of a host, since blocks of two processes are not on a GPU at once. A kernel would
+/// wait for time slices of the other process, and the library could not promise that all blocks are resident.
 Pe Processes::take_device(int device) {
   const std::vector<Bytes> all = member_.all_gather(devices().exclusive_id(device), "devices");
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     const auto first = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[pe]) - all.begin());
-    if (first != pe && !all[pe].empty())
+    const bool is_of_its_host = exchange_.host_of(static_cast<int>(first)) == exchange_.host_of(static_cast<int>(pe));
+    if (first != pe && !all[pe].empty() && is_of_its_host)
       throw Unsupported(
           fmt::format("{} backend: PEs {} and {} are processes on one GPU; each process needs a GPU of its own "
                       "(PEs that share one have to be threads of one process)",
@@ -420,9 +424,8 @@ void Processes::share_calls() {
 }
 
 void Processes::test_links() {
-  const Team host = exchange_.host_team();
-  const int tested = devices().has_mailbox() ? host.size : num_pes();
-  const int first = devices().has_mailbox() ? host.first : 0;
+  const int tested = pes_of_host_;
+  const int first = me() / tested * tested;
   const Size bytes = tested * kSelfTestWords * Size{8};
   SelfTest test{segment_.base() + first * segment_.stride() + allocator_.control_bytes(), segment_.stride(), tested,
                 me() - first, 0};

@@ -59,11 +59,11 @@ class Processes : public Pes {
   void gather_profiles();
 
  private:
-  int count_pes_of_host() const;
+  int count_pes_of_host();
   std::byte* data_begin() const;
   std::string name_of(int pe) const;
   void start_proxy();
-  wire::Heartbeat heartbeat();
+  wire::Heartbeat heartbeat(wire::Access& access);
   void take_calls(int pe, View news);
   void wait_for_hosts(const std::vector<std::string>& addresses) const;
   void lose(const std::vector<int>& pes, double silence_s);
@@ -80,8 +80,8 @@ class Processes : public Pes {
   int exceptions_before_;
   bootstrap::WorldMember member_;
   bootstrap::FdExchange exchange_;
-  int pes_of_host_;
   Pe pe_;
+  int pes_of_host_;
   HeapAllocator allocator_;
   Segment segment_;
   std::vector<std::byte> suspended_;  // the contents of the memory that was given back

@@ -86,7 +86,11 @@ Threads::Threads(Devices& devices, int pes, const WorldOptions& options, const w
 void Threads::start_proxies(const wire::Disorder& disorder) {
   const wire::Loop loop(num_pes(), disorder);
   const bootstrap::Key secret = bootstrap::random_key();
-  for (int i = 0; i < num_pes(); ++i) proxies_.push_back(make_proxy(i, secret, loop.endpoint(i)));
+  for (int i = 0; i < num_pes(); ++i) {
+    auto endpoint = loop.endpoint(i);
+    const auto access = make_access(i, *endpoint);
+    proxies_.push_back(make_proxy(i, secret, std::move(endpoint), access));
+  }
 }
 
 ClockPe Threads::clock_of(int number) {

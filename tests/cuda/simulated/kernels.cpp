@@ -4,6 +4,8 @@
 
 #include "cuda/device/gather_rows.h"
 #include "cuda/device/gemm.h"
+#include "cuda/device/mail_kernels.h"
+#include "cuda/device/nodes_kernels.h"
 #include "cuda/device/register.h"
 #include "cuda/device/self_test.h"
 #include "cuda/device/signal_kernels.h"
@@ -34,6 +36,10 @@ void launch_write(cudaStream_t, Signal*, Epoch) {}
 void launch_comparison(cudaStream_t, const Context&, const Comparison&) {}
 void launch_nothing(cudaStream_t) {}
 void load_signal_kernels() {}
+void launch_far_copy(cudaStream_t, const Context&, const MailLink&, void*, const void*, Size) {}
+void launch_far_signal(cudaStream_t, const Context&, const MailLink&, Signal*, const Epoch*, Epoch) {}
+void launch_far_comparison(cudaStream_t, const Context&, const MailLink&, const Comparison&) {}
+void load_mail_kernels() {}
 
 void launch_self_test_writes(cudaStream_t, const SelfTest&) {}
 void launch_self_test_reads(cudaStream_t, const SelfTest&, std::uint32_t*) {}
@@ -49,6 +55,7 @@ void load_profiled_signals() {}
 
 void register_library_kernels() {}
 void register_profiled_library_kernels() {}
+void register_nodes_library_kernels() {}
 
 void check_hooked_gemm(const Gemm&) {
   if (!has_hooks) throw Unsupported("gemm: no kernels with hooks on these simulated GPUs");

@@ -503,6 +503,10 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     __syncthreads();
   }
 
+ protected:
+  const Context& context_;
+  const int thread_;
+
  private:
   template <class T, int W, int V>
   __device__ static T greatest_of_vector(const Fragment<T, W, V>& values, int at, int u) {
@@ -601,8 +605,6 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     if constexpr (sizeof...(G) > 0) run_roles<FirstWarp + Width, Id + 1, Rest...>(static_cast<G&&>(others)...);
   }
 
-  const Context& context_;
-  const int thread_;
   const Place place_;  // of this thread's elements in a fragment
   Epoch* epoch_word_ = nullptr;
   Epoch last_taken_ = 0;

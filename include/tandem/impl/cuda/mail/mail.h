@@ -1,0 +1,60 @@
+#pragma once
+/// The ring in memory of the host through which a GPU's kernels post letters to the proxy of their PE.
+///
+/// A letter takes a slot of 64 bytes. Its poster writes the words, and then the number by a release of system scope.
+/// The proxy takes slots in the order of numbers, each once its number is there.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tandem/impl/config.h"
+#include "tandem/range.h"
+#include "tandem/signal.h"
+
+namespace tandem::cuda {
+
+/// The first word of a letter holds its kind, its signal's operation, whether there is a signal, and the PE.
+struct alignas(64) MailSlot {
+  std::uint64_t head;
+  std::uint64_t local;   ///< address of a put's source, of a get's destination
+  std::uint64_t offset;  ///< in the part of the PE
+  std::uint64_t bytes;
+  std::uint64_t word;  ///< offset of the signal's word
+  std::uint64_t value;
+  std::uint64_t unused;
+  std::uint64_t number;  ///< 1, 2, ...: of the letter that the slot holds
+};
+static_assert(sizeof(MailSlot) == 64);
+
+enum class MailKind : std::uint32_t { kPut, kGet, kFlush };
+
+constexpr std::uint64_t kMailSlots = 1024;
+
+TANDEM_DEVICE constexpr std::uint64_t mail_head(MailKind kind, SignalOp op, bool has_word, int pe) {
+  return static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(op) << 8 |
+         static_cast<std::uint64_t>(has_word) << 16 | static_cast<std::uint64_t>(static_cast<std::uint32_t>(pe)) << 32;
+}
+
+/// The proxy's progress, in memory of the host that kernels read.
+struct MailProgress {
+  std::uint64_t sent;      ///< sources of all puts up to this letter may change
+  std::uint64_t answered;  ///< all gets and flushes up to this letter are answered; its slot is free again
+};
+
+/// A PE's way to its proxy, as kernels get it.
+struct MailLink {
+  std::byte* base = nullptr;  ///< of the symmetric memory
+  Size stride = 0;
+  int node_size = 1;
+  int me = 0;  ///< PE of the world
+  MailSlot* slots = nullptr;
+  const MailProgress* progress = nullptr;
+  std::uint64_t* posted = nullptr;  ///< in memory of the GPU: the last letter, and then the last answer that was seen
+
+  TANDEM_DEVICE bool is_near(int pe) const { return pe / node_size == me / node_size; }
+  TANDEM_DEVICE Size offset_on(const void* address, int pe) const {
+    return static_cast<const std::byte*>(address) - base - pe * stride;
+  }
+};
+
+}  // namespace tandem::cuda

@@ -1,0 +1,75 @@
+// How a proxy reaches the memory of a GPU, and worlds of several nodes on simulated GPUs.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "cuda/simulated/gpus.h"
+#include "cuda/world/access.h"
+#include "tandem/cuda.h"
+#include "tandem/error.h"
+
+namespace tandem::cuda {
+namespace {
+
+TEST(GpuAccess, ReadsAndWritesInOrder) {
+  const int before = test::allocations_left();
+  {
+    Bytes memory(1 << 16);
+    GpuAccess access(0, {memory.data(), 1 << 15, 2, 0, 1}, 1 << 12);
+    Bytes data(1 << 12);
+    for (int round = 0; round < 40; ++round) {  // more than may be on its way together
+      data.back() = static_cast<std::byte>(round);
+      access.write(memory.data(), data);
+      const View read = access.read(memory.data(), 1 << 12);
+      EXPECT_TRUE(std::equal(read.begin(), read.end(), data.begin(), data.end()));
+    }
+    Signal word{};
+    access.change(word, SignalOp::kSet, 5);
+    access.change(word, SignalOp::kAdd, 3);
+    access.finish();
+    EXPECT_EQ(access.value_of(word), 8U);
+  }
+  EXPECT_EQ(test::allocations_left(), before);
+}
+
+TEST(GpuAccess, GivesKernelsTheirWay) {
+  Bytes memory(256);
+  GpuAccess access(0, {memory.data(), 64, 4, 3, 2}, 64);
+  const MailLink& mail = access.mail();
+  EXPECT_TRUE(mail.is_near(2));
+  EXPECT_FALSE(mail.is_near(1));
+  EXPECT_EQ(mail.offset_on(memory.data() + 64 + 24, 1), 24);
+  MailSlot& slot = mail.slots[1];
+  slot.head = mail_head(MailKind::kGet, SignalOp::kAdd, true, 1);
+  slot.offset = 24;
+  EXPECT_FALSE(access.kernel_letters()->take());
+  slot.number = 1;
+  const auto letter = access.kernel_letters()->take();
+  ASSERT_TRUE(letter);
+  EXPECT_EQ(letter->kind, wire::Letter::Kind::kGet);
+  EXPECT_EQ(letter->op, SignalOp::kAdd);
+  EXPECT_TRUE(letter->has_word);
+  EXPECT_EQ(letter->pe, 1);
+  EXPECT_EQ(letter->offset, 24);
+  access.kernel_letters()->note(1, 1);
+  EXPECT_EQ(mail.progress->answered, 1U);
+}
+
+/// Host programs copy to other nodes.
+TEST(NodesOfGpus, CopyForHostPrograms) {
+  ::setenv("TANDEM_NODE_SIZE", "1", 1);
+  CudaThreads(2, {}).run([](World& world) {
+    EXPECT_EQ(world.team().node_size, 1);
+    const auto box = world.heap().allocate<int>(100000, "box");
+    const std::vector<int> values(100000, world.pe() + 7);
+    world.copy_in(box.on(1 - world.pe()), values.data(), 400000);
+    world.barrier();
+    std::vector<int> got(100000);
+    world.copy_out(got.data(), box.local(), 400000);
+    EXPECT_EQ(got, std::vector<int>(100000, 8 - world.pe()));
+  });
+  ::unsetenv("TANDEM_NODE_SIZE");
+}
+
+}  // namespace
+}  // namespace tandem::cuda

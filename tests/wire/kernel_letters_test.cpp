@@ -1,0 +1,163 @@
+// Letters that kernels post in memory, and a proxy that reaches its PE's memory by copies which take their time.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "wire/pes.h"
+
+namespace tandem::wire::testing {
+namespace {
+
+constexpr Size kData = 4096;
+constexpr Size kWord = 64;
+
+/// Memory that is written later, in order, as a GPU's stream of copies does. Some looks for letters of kernels let one
+/// write go ahead.
+class LateAccess final : public Access {
+ public:
+  View read(const std::byte* from, Size bytes) override {
+    finish();
+    return {from, static_cast<std::size_t>(bytes)};
+  }
+  void write(std::byte* to, View data) override { add({to, {data.begin(), data.end()}, nullptr, 0}); }
+  Epoch value_of(const Signal& word) override {
+    finish();
+    return memory_.value_of(word);
+  }
+  void change(Signal& word, SignalOp op, Epoch value) override {
+    add({nullptr, {}, &word, op == SignalOp::kSet ? value : value_of(word) + value});
+  }
+  void finish() override {
+    while (apply_first()) continue;
+  }
+  KernelLetters* kernel_letters() override {
+    if (++looks_ % 64 == 0) apply_first();
+    return &letters_;
+  }
+
+  /// Posts a letter as a kernel does. Returns its number.
+  std::uint64_t post(cuda::MailKind kind, int pe, Size bytes, void* local, bool has_word, Epoch value) {
+    const std::uint64_t number = ++posted_;
+    await([&] { return answered() + cuda::kMailSlots >= number; });
+    cuda::MailSlot& slot = slots_[number % cuda::kMailSlots];
+    slot.head = cuda::mail_head(kind, SignalOp::kSet, has_word, pe);
+    slot.local = reinterpret_cast<std::uint64_t>(local);
+    slot.offset = kData;
+    slot.bytes = static_cast<std::uint64_t>(bytes);
+    slot.word = kWord;
+    slot.value = value;
+    std::atomic_ref(slot.number).store(number, std::memory_order_release);
+    return number;
+  }
+  std::uint64_t sent() { return std::atomic_ref(progress_.sent).load(std::memory_order_acquire); }
+  std::uint64_t answered() { return std::atomic_ref(progress_.answered).load(std::memory_order_acquire); }
+
+ private:
+  struct Write {
+    std::byte* to;
+    Bytes data;
+    Signal* word;
+    Epoch value;
+  };
+
+  void add(Write write) {
+    const std::lock_guard lock(mutex_);
+    late_.push_back(std::move(write));
+  }
+  /// Returns false if there is none.
+  bool apply_first() {
+    const std::lock_guard lock(mutex_);
+    if (late_.empty()) return false;
+    const Write next = std::move(late_.front());
+    late_.pop_front();
+    if (next.word != nullptr)
+      memory_.change(*next.word, SignalOp::kSet, next.value);
+    else
+      memory_.write(next.to, next.data);
+    return true;
+  }
+
+  std::vector<cuda::MailSlot> slots_{cuda::kMailSlots};
+  cuda::MailProgress progress_{};
+  KernelLetters letters_{slots_.data(), &progress_};
+  std::uint64_t posted_ = 0;
+  HostAccess memory_;
+  std::mutex mutex_;
+  std::deque<Write> late_;
+  std::atomic<unsigned> looks_{0};
+};
+
+/// Two PEs, with the access of each.
+class Gpus {
+ public:
+  explicit Gpus(const Disorder& disorder = {}) : pes_(2, setup(disorder)) {}
+
+  Pes& pes() { return pes_; }
+  LateAccess& access(int pe) { return *access_[static_cast<std::size_t>(pe)]; }
+  std::uint64_t value(int pe, Size at) { return pes_.word(pe, kData + at * 8); }
+
+ private:
+  PesSetup setup(const Disorder& disorder) {
+    PesSetup all;
+    all.disorder = disorder;
+    all.access = [this](int pe) { return access_[static_cast<std::size_t>(pe)]; };
+    return all;
+  }
+
+  std::vector<std::shared_ptr<LateAccess>> access_{std::make_shared<LateAccess>(), std::make_shared<LateAccess>()};
+  Pes pes_;
+};
+
+constexpr Size kWords = 9000;  // more than a message holds
+
+TEST(KernelLetters, PlaceDataBeforeTheWord) {
+  Gpus gpus({.seed = 3, .delayed_polls = 4, .repeated_per_mille = 100});
+  std::vector<std::uint64_t> source(kWords);
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = round * 100000 + i;
+    const auto number = gpus.access(0).post(cuda::MailKind::kPut, 1, kWords * 8, source.data(), true, round);
+    await([&] { return gpus.pes().word(1, kWord) == round; });
+    for (const Size i : {Size{0}, kWords / 2, kWords - 1})
+      EXPECT_EQ(gpus.value(1, i), round * 100000 + static_cast<std::uint64_t>(i)) << round;
+    await([&] { return gpus.access(0).sent() >= number; });
+  }
+  EXPECT_EQ(gpus.pes().error(), "");
+}
+
+TEST(KernelLetters, AreAnsweredOnceDataIsInPlace) {
+  Gpus gpus;
+  std::vector<std::uint64_t> source(kWords, 5), got(kWords, 0);
+  const auto put = gpus.access(0).post(cuda::MailKind::kPut, 1, kWords * 8, source.data(), false, 0);
+  const auto flush = gpus.access(0).post(cuda::MailKind::kFlush, 0, 0, nullptr, false, 0);
+  await([&] { return gpus.access(0).answered() >= flush; });
+  EXPECT_GE(gpus.access(0).sent(), put);
+  EXPECT_EQ(gpus.value(1, kWords - 1), 5U);
+  const auto get = gpus.access(0).post(cuda::MailKind::kGet, 1, kWords * 8, got.data(), false, 0);
+  await([&] { return gpus.access(0).answered() >= get; });
+  EXPECT_EQ(got, source);
+}
+
+/// A host that has waited for its kernels, and then settles, finds their puts complete.
+TEST(KernelLetters, PrecedeTheHostsLaterLetters) {
+  Gpus gpus;
+  std::vector<std::uint64_t> source(1);
+  for (std::uint64_t round = 1; round <= 200; ++round) {
+    source[0] = round;
+    gpus.access(0).post(cuda::MailKind::kPut, 1, 8, source.data(), false, 0);
+    gpus.pes().proxy(0).settle();
+    ASSERT_EQ(gpus.value(1, 0), round);
+  }
+}
+
+TEST(KernelLetters, TakeSlotsAgainThatAreAnswered) {
+  Gpus gpus;
+  constexpr std::uint64_t kLetters = 3 * cuda::kMailSlots;
+  for (std::uint64_t i = 1; i <= kLetters; ++i) gpus.access(0).post(cuda::MailKind::kPut, 1, 0, nullptr, true, i);
+  const auto flush = gpus.access(0).post(cuda::MailKind::kFlush, 0, 0, nullptr, false, 0);
+  await([&] { return gpus.access(0).answered() >= flush; });
+  EXPECT_EQ(gpus.pes().word(1, kWord), kLetters);
+  EXPECT_EQ(gpus.pes().error(), "");
+}
+
+}  // namespace
+}  // namespace tandem::wire::testing
