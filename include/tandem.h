@@ -350,8 +350,8 @@ typedef struct {
   tandem_quantisation quantisation; /**< the form of C behind the norm */
   double scale;                     /**< of TANDEM_STATIC_SCALE, positive */
   /** 0 or 1: memory for data in flight is shared with the world's other plans that have 1 here. Together they take
-   * little more than the largest of them (tandem/transport_memory.h). Their runs follow each other, as all calls of a
-   * world do. Graphs that contain them are therefore replayed one after the other. */
+   * little more than the largest of them (tandem/advanced/transport_memory.h). Their runs follow each other, as all
+   * calls of a world do. Graphs that contain them are therefore replayed one after the other. */
   int shares_memory;
 } tandem_problem;
 

@@ -9,11 +9,11 @@
 #include "call_order.h"
 #include "plans.h"
 #include "stream_order.h"
+#include "tandem/advanced/transport_memory.h"
 #include "tandem/collectives.h"
 #include "tandem/layer/expert_gemms.h"
 #include "tandem/operators.h"
 #include "tandem/send_recv.h"
-#include "tandem/transport_memory.h"
 #include "tandem/worlds.h"
 
 namespace tandem::c {

@@ -153,7 +153,8 @@ struct OperatorOptions {
   /// gemm_all_reduce with two shots they reduce beside the GEMM; with 0 all SMs reduce after it. For gemm_all_reduce as
   /// a chain they fetch sums beside the GEMM; with 0 copy engines fetch, if they are the transport.
   int communication_sms = -1;
-  /// Memory that the plan shares with others whose runs follow its own (tandem/transport_memory.h); null: its own.
+  /// Memory that the plan shares with others whose runs follow its own (tandem/advanced/transport_memory.h); null: its
+  /// own.
   std::shared_ptr<TransportMemory> memory = {};
 
   /// Returns the type of the product: out_type, or its default.

@@ -1,5 +1,5 @@
 // Plans of overlapped operators that share memory.
-#include "tandem/transport_memory.h"
+#include "tandem/advanced/transport_memory.h"
 
 #include <gtest/gtest.h>
 

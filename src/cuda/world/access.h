@@ -2,7 +2,6 @@
 /// How a proxy reaches the memory of a PE's GPU: by copies in a stream of its own. It launches no kernel, and allocates
 /// all that it needs with the world, so it gets on beside kernels that wait.
 
-
 #include "base/cuda_names.h"
 #include "wire/access.h"
 

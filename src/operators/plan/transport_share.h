@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "operators/plan/acquire_buffer.h"
-#include "tandem/transport_memory.h"
+#include "tandem/advanced/transport_memory.h"
 
 namespace tandem::ops {
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
+#include "tandem/advanced/transport_memory.h"
 #include "tandem/numeric.h"
 #include "tandem/operators.h"
-#include "tandem/transport_memory.h"
 #include "tandem/world.h"
 
 namespace tandem::cli {

@@ -46,13 +46,11 @@ class Program {
 }  // namespace
 
 const std::vector<LayerSubject>& layer_subjects() {
-  static const std::vector<LayerSubject> all{{"all_reduce_norm", make_norm_run},
-                                             {"merge_heads", make_heads_run},
-                                             {"exchange_heads", make_exchange_run},
-                                             {"dispatch", make_dispatch_run},
-                                             {"combine", make_combine_run},
-                                             {"dispatch_gemm", make_dispatch_gemm_run},
-                                             {"gemm_combine", make_gemm_combine_run}};
+  static const std::vector<LayerSubject> all{
+      {"all_reduce_norm", make_norm_run},     {"merge_heads", make_heads_run},
+      {"exchange_heads", make_exchange_run},  {"dispatch", make_dispatch_run},
+      {"combine", make_combine_run},          {"dispatch_gemm", make_dispatch_gemm_run},
+      {"gemm_combine", make_gemm_combine_run}};
   return all;
 }
 
