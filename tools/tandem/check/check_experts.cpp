@@ -32,7 +32,8 @@ class ExpertGemmsProgram final : public CheckProgram {
   ops::ExpertGemmRuns runs_;
 };
 
-/// Both forms of both operators. Experts have no rows, one tile's rows, one row more, and several tiles.
+/// Both forms of both operators. Experts have no rows, one tile's rows, one row more, and several tiles. A combination
+/// has three chunks of columns, so that two calls for sums beside the GEMM follow each other in the same slots.
 void add_expert_gemms_cases(std::vector<CheckCase>& cases, int pes) {
   for (const ExpertForm form : {ExpertForm::kSequential, ExpertForm::kOverlapped})
     for (const bool combines : {false, true}) {
@@ -43,7 +44,7 @@ void add_expert_gemms_cases(std::vector<CheckCase>& cases, int pes) {
       one.pes = pes;
       ops::ExpertGemmRuns runs;
       ExpertGemmOptions& o = runs.options;
-      o.experts = {.max_tokens = 3, .hidden = 16, .experts = 3 * pes, .top_k = 2};
+      o.experts = {.max_tokens = 3, .hidden = combines ? 24 : 16, .experts = 3 * pes, .top_k = 2};
       o.experts.blocks = 2;
       o.intermediate = 8;
       o.dispatch_gemm = combines ? ExpertForm::kSequential : form;
@@ -51,8 +52,11 @@ void add_expert_gemms_cases(std::vector<CheckCase>& cases, int pes) {
       o.communication_sms = 1;
       o.tile_m = 2;
       o.tile_n = 8;
-      // A routing that serves several calls alone keeps no PE back, as in the cases above.
-      runs.rounds = {{"random", 3, 0}, {"one", 3, 6}, {"none", 1, 0}, {"ragged", 3, 4}};
+      // A routing that serves several calls alone keeps no PE back, as in the cases above. The rows of "ragged" reach
+      // PE 0, which sends none: credits alone keep PE 1 from running ahead. As the second round it has rows for PE 0
+      // with two PEs too. Packets, which have a third slot, need more calls.
+      const int last = form == ExpertForm::kSequential ? 6 : combines ? 4 : 1;
+      runs.rounds = {{"random", 3, 0}, {"ragged", 3, 4}, {"none", 1, 0}, {"one", 3, last}};
       runs.combines = combines;
       one.make = [runs] { return std::make_unique<ExpertGemmsProgram>(runs); };
       cases.push_back(std::move(one));
