@@ -98,8 +98,7 @@ void check_all(int pes) {
     return report(fmt::format("normed operators on {} PEs", pes), error.what());
   }
   for (NormedRuns& runs : all) runs.own_buffers = pes > cuda_devices();
-  // One stream serves all cases of a world. With a new one for each case, kernels of PEs that share a GPU did not
-  // always start while others waited for them (docs/measured.md).
+  // One stream serves all cases of a world, since each stream of PEs that share a GPU takes one of its 32 queues.
   check_cases(pes, all, describe, [](World& world) {
     return [&world, main = world.make_stream("main")](const NormedRuns& runs) mutable {
       return ops::wrong_of_normed_runs(world, main, runs);

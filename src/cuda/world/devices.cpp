@@ -96,16 +96,21 @@ Profiler* of_cuda(world::Profiler* profiler) { return static_cast<Profiler*>(pro
 
 std::string CudaDevices::name_of(int device) const { return fmt::format("GPU {}", device); }
 
-int CudaDevices::count() {
+/// The driver reads these variables when it starts, which the first call of almost any function does. So they are set
+/// before this backend calls one.
+CudaDevices::CudaDevices() {
   // Streams beyond the number of hardware queues wait for each other. Kernels then deadlock if their PEs share a GPU
   // and they wait for each other. So does a world of several nodes: with 8 queues, copies behind kernels that wait held
   // up a proxy's copies (bench/NOTES.md). Each queue makes copy engines slower, so a process that shares nothing keeps
-  // the driver's 8. The driver reads the number when it starts. A user's own choice stays.
+  // the driver's 8. A user's own choice stays.
   if (!is_one_of_several() || may_have_nodes()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   // The library's own kernels are loaded when a world is made. Others, above all cuBLASLt's, are loaded at their first
   // call. In eager mode such a load waits for every kernel of this process on any GPU, which may wait for that call. In
   // lazy mode it waits only for kernels on this GPU (bench/NOTES.md).
   setenv("CUDA_MODULE_LOADING", "LAZY", 0);
+}
+
+int CudaDevices::count() {
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }

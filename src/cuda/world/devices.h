@@ -8,6 +8,8 @@ namespace tandem::cuda {
 
 class CudaDevices final : public world::Devices {
  public:
+  CudaDevices();
+
   DeviceKind kind() const override { return DeviceKind::kGpu; }
   std::string name() const override { return "cuda"; }
   std::string name_of(int device) const override;
