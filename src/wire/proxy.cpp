@@ -174,7 +174,8 @@ bool Proxy::take_letter() {
     }
   }
   if (!has_letter) return false;
-  taken_.mailbox = mailbox_.take(current_.emplace().letter);
+  current_ = Current{};
+  taken_.mailbox = mailbox_.take(current_->letter);
   current_->number = ++taken_letters_;
   return true;
 }

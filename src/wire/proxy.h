@@ -110,7 +110,7 @@ class Proxy {
   bool send_put(Current& current);
   bool send_get(Current& current);
   bool send_flush(Current& current);
-  bool send(Header header, View data);
+  bool send(Header header, View payload);
   void receive(View message);
   void carry_out_next(Peer& from, const Header& header, View message);
   void carry_out(const Header& header, View data);
