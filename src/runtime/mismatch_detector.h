@@ -61,8 +61,8 @@ class MismatchDetector {
   using Difference = std::function<std::string(const RecordedCall& own, const RecordedCall& its, int pe)>;
 
   /// Makes the log of PE `me`. On a mismatch `report` is called before `note` throws. Calls are compared with the first
-  /// member's, and with those of every PE for which `is_near` is true. A mismatch of two such PEs is found before
-  /// either of them does anything else, whatever the first member does.
+  /// member's, and with those of every PE for which `is_near` is true. A mismatch of two such PEs is found when
+  /// the second of them calls, whatever the first member does.
   MismatchDetector(int me, Records records, std::function<void(const std::string&)> report = nullptr,
                    std::function<bool(int)> is_near = nullptr);
 

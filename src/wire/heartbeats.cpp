@@ -26,6 +26,9 @@ void Heartbeats::take_look(int pe, std::uint64_t look) {
 }
 
 std::optional<std::uint64_t> Heartbeats::due(Clock::time_point now) {
+  // A look at a GPU is a copy, so not every loop of the proxy takes one.
+  if (now - looked_ < kRead) return std::nullopt;
+  looked_ = now;
   const std::uint64_t look = setup_.look();
   if (now - beaten_ < (look != look_ ? kBeatOfWait : kBeat)) return std::nullopt;
   beaten_ = now;

@@ -74,6 +74,7 @@ class Heartbeats {
   const int me_;
   std::vector<Known> known_;       // by PE
   Clock::time_point beaten_ = {};  // when the last heartbeat was due
+  Clock::time_point looked_ = {};  // when the wait words were last read
   Clock::time_point read_ = {};    // when the pulses were last read
   std::uint64_t look_ = 0;         // value of the last heartbeat
 };

@@ -212,6 +212,14 @@ TEST(Experts, RefuseBadCallsByName) {
               HasSubstr("y, out: buffers that overlap"));
 }
 
+TEST(Experts, RefuseOutputsThatOverlap) {
+  EXPECT_THAT(refusal([](Calls& c, std::int32_t*) {
+                c.options.wire = ExpertWire::kQuantised;
+                c.dispatch.out_scales = static_cast<float*>(c.dispatch.out);
+              }),
+              HasSubstr("out, out_scales: buffers that overlap"));
+}
+
 TEST(Experts, RefuseRowsOfAnotherRouting) {
   const auto error = [](auto change) {
     return refusal([](Calls&, std::int32_t*) {},

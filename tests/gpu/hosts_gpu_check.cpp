@@ -70,7 +70,7 @@ void check_collectives(const Nodes& nodes) {
   }
 }
 
-/// Every PE copies to the next one and signals, by calls of a stream: plain ones, and the replays of a graph.
+/// Every PE copies to the next one and signals, by plain calls of a stream.
 Size stream_rounds(World& world) {
   constexpr Size kCount = (Size{40} << 10) + 1;
   constexpr Epoch kRounds = 100;

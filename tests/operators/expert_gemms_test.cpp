@@ -114,6 +114,11 @@ TEST(ExpertGemms, RefuseOptionsByName) {
     EXPECT_THAT(message([](auto& o) { o.experts.wire = ExpertWire::kGiven; }), HasSubstr("wire: given given"));
     EXPECT_THAT(message([](auto& o) { o.experts.batches = 1; }), HasSubstr("batches: 1 given"));
     EXPECT_THAT(message([](auto& o) { o.column_chunks = 4; }), HasSubstr("column_chunks: 4 given"));
+    EXPECT_THAT(message([](auto& o) {
+                  o.activation = Activation::kSwiGlu;
+                  o.intermediate = 12;
+                }),
+                HasSubstr("intermediate: 12 given"));
     EXPECT_THAT(message([](auto& o) { o.communication_sms = 0; }), HasSubstr("communication_sms: 0 given"));
     EXPECT_THAT(message([](auto& o) { o.experts.transport = ExpertTransport::kPackets; }),
                 HasSubstr("dispatch_gemm: overlapped given to experts, allowed is sequential with packets"));

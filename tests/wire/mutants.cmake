@@ -24,7 +24,7 @@ endfunction()
 
 tandem_wire_mutant(
   data_before_the_word proxy
-  "s/^  if .*write\\(own\\(\\) \\+ .*/  if (header.has_word) change_word(header);\\n&/; s/^  if \\(header.has_word\\) change_word\\(header\\);$//"
+  "s/^  if .*access->write\\(to, data\\);/  change_word(header);\\n&/; s/^  change_word\\(header\\);$//"
   "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
 tandem_wire_mutant(order_of_numbers proxy "s/header->number > from.received \\+ 1/false/"
                    "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")

@@ -187,8 +187,9 @@ class Symmetric:
         if self.world.device == "gpu":
             import torch
 
-            self.local.torch().zero_()
-            torch.cuda.current_stream().synchronize()
+            view = self.local.torch()
+            view.zero_()
+            torch.cuda.current_stream(view.device).synchronize()
         else:
             ctypes.memset(self._own(), 0, self.bytes)
 

@@ -30,8 +30,8 @@ class TransportMemory {
   /// All PEs call it, and pass theirs to the same plans. It takes a few words of the heap.
   explicit TransportMemory(World& world);
 
-  /// Returns the bytes that plans have taken so far, on each PE. They are free again when the object and all its plans
-  /// are gone.
+  /// Returns the bytes that plans have taken so far, on each PE, without the workspace of GEMMs. They are free again
+  /// when the object and all its plans are gone.
   Size bytes() const;
 
  private:

@@ -45,10 +45,10 @@ struct ExpertGemmOptions {
   Activation activation = Activation::kNone;     ///< of the first product; gated ones take B of interleave_gates
   ExpertForm dispatch_gemm = ExpertForm::kRule;  ///< the overlapped form has chunks, not packets
   ExpertForm gemm_combine = ExpertForm::kRule;   ///< likewise
-  int communication_sms = -1;                    ///< SMs beside a GEMM for rows and sums; -1: as many as fill the links
-  int column_chunks = 0;                         ///< of the overlapped gemm_combine, 2 to the tiles in a row; 0: 4
-  int tile_m = 128;                              ///< rows of a tile
-  int tile_n = 256;                              ///< columns of a tile
+  int communication_sms = -1;                    ///< SMs beside a GEMM for rows and sums; -1: by a model of both times
+  int column_chunks = 0;  ///< of the overlapped gemm_combine, 1 to the tiles in a row; 0: up to 4
+  int tile_m = 128;       ///< rows of a tile
+  int tile_n = 256;       ///< columns of a tile
 };
 
 /// The arguments of `dispatch_gemm`: any memory of this PE.

@@ -48,6 +48,8 @@ void check_buffers(const World& world, std::initializer_list<Buffer> in, std::in
   for (const Buffer& b : out) check_held(world, b);
   for (const Buffer& to : out)
     for (const Buffer& from : in) check_separate(from, to);
+  for (const Buffer* to = out.begin(); to != out.end(); ++to)
+    for (const Buffer* other = out.begin(); other != to; ++other) check_separate(*other, *to);
 }
 
 void check(const ExpertOptions& o, int pes) {

@@ -113,7 +113,7 @@ struct DispatchRows {
     for (const Range piece : a.rows.pieces_of(bytes)) {
       a.out.store(block, places, pe, token, piece,
                   a.rows.template get<std::byte, std::byte>(block, r, epoch, pe, token, piece));
-      if (a.scales == nullptr) continue;
+      if (a.out.groups == 0) continue;
       const Range groups = groups_of(piece);
       a.out.store_scales(block, places, pe, token, groups,
                          a.rows.get_scales(block, r, epoch, pe, token, piece, groups));

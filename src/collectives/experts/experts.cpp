@@ -48,8 +48,9 @@ void check_fused(const ExpertOptions& o, const Routing& shape) {
   if (o.transport == ExpertTransport::kFused && !can_be_fused(o, shape))
     throw InvalidArgument(fmt::format(
         "transport: fused given to {} of {} tokens, top {}, align {} and batches {}, allowed are at most {} "
-        "choices of a PE and {} of all, align 1 and batches 0",
-        kExperts, o.max_tokens, o.top_k, o.align, o.batches, kRouteTile - kHeaderWords, (1 << kPlaceBits) - 1));
+        "choices of a PE and {} of all, in at most {} messages of {} PEs, align 1 and batches 0",
+        kExperts, o.max_tokens, o.top_k, o.align, o.batches, kRouteTile - kHeaderWords, (1 << kPlaceBits) - 1,
+        kChoiceParts, shape.pes));
 }
 
 /// Chunks pay a fence and a signal, and packets an eighth more bytes and half of the memory's rate at the receiver.
@@ -190,6 +191,7 @@ void ExpertPlan::route_and_dispatch(Stream& stream, const RouteCall& choices, co
     throw InvalidArgument(fmt::format("tokens: {} rows for {} tokens given to {}, allowed is a row for each token",
                                       rows.tokens, choices.tokens, kernels::kExperts));
   if (options_.transport != ExpertTransport::kFused) {
+    check_batches(kDispatch, Part::kAll);
     route(stream, choices);
     dispatch(stream, rows);
   } else if (MismatchDetector* const calls = world_.calls(); calls != nullptr) {

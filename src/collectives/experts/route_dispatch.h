@@ -124,7 +124,7 @@ struct RouteDispatch {
       a.out.store(block, places, pe, token, piece,
                   is_own ? own_row(block, a, token, piece)
                          : a.rows.template get<std::byte, std::byte>(block, r, epoch, pe, token, piece));
-      if (a.scales == nullptr) continue;
+      if (a.out.groups == 0) continue;
       const Range groups = groups_of(piece);
       a.out.store_scales(
           block, places, pe, token, groups,

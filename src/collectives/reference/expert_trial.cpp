@@ -148,7 +148,8 @@ class Trial final : public ExpertTrial {
     dispatch_.tokens = tokens();
     dispatch_.routing = route_.routing;
     dispatch_.x = heap.allocate_local<std::byte>(x_bytes, "x");
-    if (is_given) dispatch_.x_scales = heap.allocate_local<float>(tokens() * groups(), "x scales");
+    // A PE without tokens has no scales, but gets those of other PEs' rows.
+    if (is_given && tokens() > 0) dispatch_.x_scales = heap.allocate_local<float>(tokens() * groups(), "x scales");
     dispatch_.out = heap.allocate_local<std::byte>(plan_.dispatched_rows() * row_bytes(), "rows");
     if (is_fp8()) dispatch_.out_scales = heap.allocate_local<float>(out_scales(), "scales");
     combine_.tokens = tokens();
@@ -180,7 +181,7 @@ class Trial final : public ExpertTrial {
       std::vector<float> scales(static_cast<std::size_t>(tokens() * groups()));
       quantise(x, given.data(), scales.data());
       fill(dispatch_.x, given);
-      fill(dispatch_.x_scales, scales);
+      if (tokens() > 0) fill(dispatch_.x_scales, scales);
     } else {
       fill(dispatch_.x, x);
     }

@@ -36,6 +36,12 @@ void check_options(const ExpertGemmOptions& o, int pes) {
   kernels::check(routing_options(o), pes);
   check_number("intermediate", o.intermediate, 1, 1 << 16);
   check_number("activation", static_cast<int>(o.activation), 0, static_cast<int>(Activation::kGeGlu));
+  if (is_gated(o.activation)) {
+    require(o.intermediate % kGateGroup == 0, "intermediate", std::to_string(o.intermediate),
+            fmt::format("are multiples of {} with a gated activation", kGateGroup));
+    require(o.tile_n % (2 * kGateGroup) == 0, "tile_n", std::to_string(o.tile_n),
+            fmt::format("are multiples of {} with a gated activation", 2 * kGateGroup));
+  }
   for (const auto& [option, form] :
        {std::pair{"dispatch_gemm", o.dispatch_gemm}, std::pair{"gemm_combine", o.gemm_combine}}) {
     check_number(option, static_cast<int>(form), 0, static_cast<int>(ExpertForm::kOverlapped));
@@ -45,6 +51,13 @@ void check_options(const ExpertGemmOptions& o, int pes) {
   const Size columns = ceil_div(e.hidden, o.tile_n);
   require(o.column_chunks == 0 || (o.column_chunks >= 1 && o.column_chunks <= columns), "column_chunks",
           std::to_string(o.column_chunks), fmt::format("are 0 to the tiles in a row, {}", columns));
+}
+
+/// The boxes in which TMA copies rows have multiples of 16 bytes.
+void check_row_bytes(const ExpertGemmOptions& o) {
+  for (const auto& [option, columns] :
+       {std::pair{"hidden", o.experts.hidden}, std::pair{"intermediate", o.intermediate}})
+    require(columns % 8 == 0, option, std::to_string(columns), "are multiples of 8 on GPUs");
 }
 
 void check_sms(const ExpertGemmOptions& o, const Machine& machine) {
@@ -178,6 +191,7 @@ ExpertSizes expert_gemm_sizes(const ExpertGemmOptions& options, int pes) {
 std::unique_ptr<ExpertGemmPlan> make_expert_gemms(World& world, const ExpertGemmOptions& options) {
   const Team team = world.team();
   check_options(options, team.size);
+  if (world.on_gpus()) check_row_bytes(options);
   check_sms(options, world.machine());
   if (!team.one_node())
     throw Unsupported(fmt::format("experts: need stores to all PEs, which {} nodes do not have", team.nodes()));

@@ -291,9 +291,10 @@ void Processes::lose(const std::vector<int>& pes, double silence_s) {
 Pe Processes::take_device(int device) {
   const std::vector<Bytes> all = member_.all_gather(devices().exclusive_id(device), "devices");
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
-    const auto first = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[pe]) - all.begin());
-    const bool is_of_its_host = exchange_.host_of(static_cast<int>(first)) == exchange_.host_of(static_cast<int>(pe));
-    if (first != pe && !all[pe].empty() && is_of_its_host)
+    const auto host = [&](std::size_t of) { return exchange_.host_of(static_cast<int>(of)); };
+    std::size_t first = 0;
+    while (all[first] != all[pe] || host(first) != host(pe)) ++first;
+    if (first != pe && !all[pe].empty())
       throw Unsupported(
           fmt::format("{} backend: PEs {} and {} are processes on one GPU; each process needs a GPU of its own "
                       "(PEs that share one have to be threads of one process)",

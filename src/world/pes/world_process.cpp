@@ -96,8 +96,12 @@ Stream WorldProcess::borrow_stream(void* native) {
 }
 
 Symm<std::byte> WorldProcess::register_buffer(void* pointer, Size bytes) {
-  if (state_->processes.has_hosts())
-    throw Unsupported("registration: a world of several hosts has no registered memory; use World::heap");
+  const bool is_far = state_->processes.devices().kind() == DeviceKind::kGpu &&
+                      state_->processes.proxy(state_->processes.me()) != nullptr;
+  if (state_->processes.has_hosts() || is_far)
+    throw Unsupported(
+        "registration: a world of several hosts, or of several nodes of GPUs, has no registered memory; use "
+        "World::heap");
   const CurrentDevice current(state_->processes.devices(), device());
   world::Window window(state_->processes, pointer, bytes, state_->windows.count(pointer) != 0);
   return state_->windows.emplace(pointer, std::move(window)).first->second.memory();

@@ -137,7 +137,7 @@ void refuse_layer_options(const Arguments& a) {
   allow(a.intermediate.has_value(), "--intermediate", {dispatch_gemm, gemm_combine});
   allow(a.column_chunks.has_value(), "--column-chunks", {gemm_combine});
   allow(a.layout.has_value(), "--layout", {dispatch, combine});
-  allow(a.align.has_value(), "--align", {dispatch, combine});
+  allow(a.align.has_value(), "--align", of_experts);
 }
 
 void refuse_all_but_layer_options(const Arguments& a) {

@@ -156,7 +156,9 @@ def stream_of(x: torch.Tensor) -> int | None:
 
 def note_run(plan: Plan, x: torch.Tensor) -> None:
     """Notes whether a run with `x` is captured."""
-    plan.is_captured |= x.is_cuda and torch.cuda.is_current_stream_capturing()
+    if x.is_cuda and not plan.is_captured:
+        with torch.cuda.device(x.device):
+            plan.is_captured = torch.cuda.is_current_stream_capturing()
 
 
 def retire(plan: Plan, x: torch.Tensor) -> None:

@@ -19,6 +19,12 @@ class BetweenNodes : public Base {
 
   __device__ bool reachable(int pe) const { return mail_.is_near(world_pe(pe)); }
 
+  /// Null for a PE of another node, as the contract has it, so that kernels put instead of storing.
+  template <class T>
+  __device__ T* remote(Symm<T> symm, int pe) const {
+    return reachable(pe) ? symm.on(pe) : nullptr;
+  }
+
   template <class T>
   __device__ void put(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe) {
     if (reachable(pe)) return Base::put(to, from, count, pe);
