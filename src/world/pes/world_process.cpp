@@ -100,7 +100,7 @@ Symm<std::byte> WorldProcess::register_buffer(void* pointer, Size bytes) {
                       state_->processes.proxy(state_->processes.me()) != nullptr;
   if (state_->processes.has_hosts() || is_far)
     throw Unsupported(
-        "registration: a world of several hosts, or of several nodes of GPUs, has no registered memory; use "
+        "registration: a world of several hosts has no registered memory, nor has one of several nodes of GPUs; use "
         "World::heap");
   const CurrentDevice current(state_->processes.devices(), device());
   world::Window window(state_->processes, pointer, bytes, state_->windows.count(pointer) != 0);
