@@ -230,6 +230,7 @@ void add_tune(CLI::App& app, TuneOptions& a) {
   tune.get_option("-f")->description("collectives: factor from one size to the next");
   add_norm(tune, a);
   add_heads(tune, a);
+  for (const char* refused : {"--rows", "--batch"}) tune.get_option(refused)->group("");  // -b and -e give them
   tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")
       ->group("Collectives");
   tune.add_flag("--in-place", a.in_place, "use one buffer for input and output")->group("Collectives");
