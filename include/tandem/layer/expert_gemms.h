@@ -95,8 +95,8 @@ class ExpertGemmPlan {
 
  protected:
   /// Keeps the options, in which every choice is made.
-  ExpertGemmPlan(ExpertGemmOptions options, std::vector<OptionChoice> choices)
-      : options_(std::move(options)), choices_(std::move(choices)) {}
+  ExpertGemmPlan(const ExpertGemmOptions& options, std::vector<OptionChoice> choices)
+      : options_(options), choices_(std::move(choices)) {}
 
  private:
   ExpertGemmOptions options_;

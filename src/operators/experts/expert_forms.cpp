@@ -32,7 +32,8 @@ class ExpertTimes {
     GemmShape shape{panels * o_.tile_m, n, k, static_cast<int>(size_of(o_.experts.type))};
     shape.groups = std::max(1, experts);
     const GemmTileTimes times = gemm_tile_times(model_, o_.tile_m, o_.tile_n, shape, sms);
-    return static_cast<double>(tiles / sms) * times.whole_us + (tiles % sms > 0 ? times.last_us : 0) +
+    const Size whole_waves = tiles / sms;
+    return static_cast<double>(whole_waves) * times.whole_us + (tiles % sms > 0 ? times.last_us : 0) +
            model_.gemm.launch_us;
   }
 
