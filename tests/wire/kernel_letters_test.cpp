@@ -12,9 +12,11 @@ constexpr Size kData = 4096;
 constexpr Size kWord = 64;
 
 /// Memory that is written later, in order, as a GPU's stream of copies does. Some looks for letters of kernels let one
-/// write go ahead.
+/// write go ahead, unless hold() was called.
 class LateAccess final : public Access {
  public:
+  /// From now on, only finish() and what calls it let writes go ahead.
+  void hold() { held_ = true; }
   View read(const std::byte* from, Size bytes) override {
     finish();
     return {from, static_cast<std::size_t>(bytes)};
@@ -31,7 +33,7 @@ class LateAccess final : public Access {
     while (apply_first()) continue;
   }
   KernelLetters* kernel_letters() override {
-    if (++looks_ % 64 == 0) apply_first();
+    if (!held_ && ++looks_ % 64 == 0) apply_first();
     return &letters_;
   }
 
@@ -85,6 +87,7 @@ class LateAccess final : public Access {
   std::mutex mutex_;
   std::deque<Write> late_;
   std::atomic<unsigned> looks_{0};
+  std::atomic<bool> held_{false};
 };
 
 /// Two PEs, with the access of each.
@@ -126,6 +129,7 @@ TEST(KernelLetters, PlaceDataBeforeTheWord) {
 
 TEST(KernelLetters, AreAnsweredOnceDataIsInPlace) {
   Gpus gpus;
+  for (const int pe : {0, 1}) gpus.access(pe).hold();
   std::vector<std::uint64_t> source(kWords, 5), got(kWords, 0);
   const auto put = gpus.access(0).post(cuda::MailKind::kPut, 1, kWords * 8, source.data(), false, 0);
   const auto flush = gpus.access(0).post(cuda::MailKind::kFlush, 0, 0, nullptr, false, 0);
