@@ -8,8 +8,10 @@ namespace tandem::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::read_file;
 using testing::run_json;
 using testing::tandem;
+using testing::TemporaryFolder;
 
 TEST(Experts, RunAndAreRightOnBothBackends) {
   const auto run = [](const char* op_and_options, const char* place) {
@@ -49,6 +51,19 @@ TEST(Experts, ExplainTheTransport) {
   EXPECT_THAT(outcome.out, HasSubstr("packets up to 96 MiB"));
   EXPECT_EQ(run_json("combine --pes 2 --tokens 2 --hidden 64 --experts 4 --top-k 2 --algo chunks")["algorithm"],
             "chunks");
+}
+
+/// A shape of tokens and columns, or of heads, is no GEMM, so a report has no rate of it.
+TEST(Experts, AreDrawn) {
+  const TemporaryFolder folder;
+  for (const char* const call : {"dispatch --tokens 1", "dispatch_gemm --tokens 1", "all_reduce_norm"}) {
+    const auto outcome =
+        tandem(fmt::format("run {} --pes 2 --phantom --svg {} --report {}", call, folder / "a.svg", folder / "a.html"));
+    EXPECT_EQ(outcome.code, 0) << call << outcome.err;
+    EXPECT_THAT(read_file(folder / "a.svg"), HasSubstr("2 PEs of h200x4, predicted"));
+    EXPECT_THAT(read_file(folder / "a.html"),
+                ::testing::AllOf(HasSubstr("predicted time"), ::testing::Not(HasSubstr("TFLOP/s a PE"))));
+  }
 }
 
 TEST(Experts, RefuseOptionsByName) {

@@ -6,9 +6,7 @@
 #include <set>
 
 #include "tandem/error.h"
-#include "tandem/numeric.h"
 #include "tandem/timeline.h"
-#include "tools/tandem/options/options.h"
 #include "trace/timeline/cut.h"
 #include "trace/timeline/output_file.h"
 
@@ -31,11 +29,9 @@ std::string bandwidth_text(const Machine& machine, const Result& r) {
 
 /// Returns "412 of 730 (GEMM alone)": TFLOP/s of a PE, and the machine's sustained GEMM rate for such a size.
 std::string tflops_text(const Machine& machine, const Result& r) {
-  const Shape shape = parse_shape("shape", *r.shape);
-  const GemmShape whole{shape.m, shape.n, shape.k, static_cast<int>(size_of(parse_dtype(r.dtype)))};
-  const double tflop = whole.tflop() / r.pes;
+  const double tflop = r.gemm->tflop() / r.pes;
   return fmt::format("{:.0f} of {:.0f} (GEMM alone)", tflop / r.time_us * 1e6,
-                     gemm_sustained_tflops(machine, tflop, whole.element_bytes));
+                     gemm_sustained_tflops(machine, tflop, r.gemm->element_bytes));
 }
 
 std::vector<std::pair<std::string, std::string>> summary_of(const Result& r, const std::optional<Machine>& machine) {
@@ -45,7 +41,7 @@ std::vector<std::pair<std::string, std::string>> summary_of(const Result& r, con
   if (r.bus_bandwidth())
     summary.emplace_back("bus bandwidth", machine && r.pes > 1 ? bandwidth_text(*machine, r)
                                                                : fmt::format("{:.1f} GB/s", *r.bus_bandwidth()));
-  if (machine && r.shape && r.time_us > 0 && !r.algorithm.starts_with("communication"))
+  if (machine && r.gemm && r.time_us > 0 && !r.algorithm.starts_with("communication"))
     summary.emplace_back("TFLOP/s a PE", tflops_text(*machine, r));
   if (r.sequential_us) summary.emplace_back("sequential", fmt::format("{:.2f} us", *r.sequential_us));
   if (r.ideal_us) summary.emplace_back("ideal", fmt::format("{:.2f} us", *r.ideal_us));

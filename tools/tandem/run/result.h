@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tandem/advanced/option_choice.h"
+#include "tandem/machine.h"
 #include "tandem/range.h"
 
 namespace tandem::cli {
@@ -45,9 +46,10 @@ struct Result {
   std::optional<std::uint64_t> trace_hash;
   std::vector<OptionChoice> options;  ///< of --explain
 
-  // For printed tables only.
+  // For printed tables and pictures only.
   std::optional<Size> count;
   std::optional<double> bus_factor;  ///< bus bandwidth = this * bytes / time
+  std::optional<GemmShape> gemm;     ///< the global product of an overlapped operator
 
   /// Whether the times are simulated.
   bool predicted() const { return backend == "sim"; }

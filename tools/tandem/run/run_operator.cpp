@@ -114,7 +114,9 @@ Result result_of(const OperatorRun& run, int pes) {
   Result result;
   result.op = name(run.op);
   result.pes = pes;
-  result.shape = run.shape().text();
+  const Shape shape = run.shape();
+  result.shape = shape.text();
+  result.gemm = GemmShape{shape.m, shape.n, shape.k, static_cast<int>(size_of(run.options.type))};
   result.dtype = name(run.options.type);
   result.extras = extras_text(run);
   return result;
