@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/median.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
@@ -97,12 +98,6 @@ inline std::vector<Prediction> predict(const Machine& machine, const std::vector
     all[i] = {rows[i], predict_us(machine, rows[i])};
   });
   return all;
-}
-
-inline double median(std::vector<double> errors) {
-  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
-  std::nth_element(errors.begin(), middle, errors.end());
-  return *middle;
 }
 
 /// Returns the median absolute error of a model that knows two calls of each collective on as many PEs. It takes the

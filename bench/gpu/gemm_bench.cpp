@@ -70,12 +70,6 @@ std::vector<Problem> problems(const Settings& settings) {
   return all;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 class Bench {
  public:
   Bench(World& world, const Settings& settings)
@@ -146,21 +140,21 @@ class Bench {
     const int calls = static_cast<int>(std::clamp(8000 / estimate_us, 1.0, 20.0));
     const cuda::PlainGemm plain{p.m, p.n, p.k, DType::kBF16, DType::kBF16};
     cublas_.prepare(plain);
-    TimedGraph cublas(native_, calls, [&] { cublas_.run(plain, a_, b_, c_, native_); });
+    TimedGraph cublas(stream_, calls, [&] { cublas_.run(plain, a_, b_, c_, native_); });
     std::vector<TimedGraph> own;
     std::vector<Size> wrong;
     for (const Candidate& candidate : kCandidates) {
       if (!own.empty() && (is_skinny(p) ? own.size() == 2 || p.m > kSkinnyMost : !settings_.all)) break;
       const Gemm gemm = gemm_of(p, candidate);
-      own.emplace_back(native_, calls, [&] { stream_.gemm(gemm, world_.team()); });
+      own.emplace_back(stream_, calls, [&] { stream_.gemm(gemm, world_.team()); });
       wrong.push_back(check(p, own.back()));
     }
     // Each one in turn with cuBLASLt alone: what ran before heats the GPU.
     std::vector<std::vector<double>> peer(own.size());
     for (std::size_t i = 0; i < own.size(); ++i) {
       for (int round = -1; round < settings_.rounds; ++round) {
-        own[i].replay(stream_);
-        cublas.replay(stream_);
+        own[i].replay();
+        cublas.replay();
         if (round >= 0) continue;
         own[i].us.clear();
         cublas.us.clear();
@@ -212,7 +206,7 @@ class Bench {
   Size check(const Problem& p, TimedGraph& t) {
     test::cuda_check(cudaMemsetAsync(c_, 0xFF, static_cast<std::size_t>(p.m * p.n) * 2, native_), "cudaMemset");
     stream_.synchronize();
-    t.replay(stream_);
+    t.replay();
     t.us.clear();
     Size wrong = 0;
     for (Size i = 0; i < 100; ++i) {

@@ -32,12 +32,6 @@ constexpr Size kSizes[] = {Size{1} << 10, Size{16} << 10, Size{64} << 10, Size{2
 constexpr Collective kCollectives[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
                                        Collective::kAllToAll,  Collective::kBroadcast, Collective::kSendRecv};
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// One PE's times.
 struct Times {
   double graph = 0;
@@ -79,10 +73,10 @@ class Call {
 
  private:
   double graph(const std::function<void()>& call) {
-    TimedGraph graph(native(), kCalls, call);
+    TimedGraph graph(stream_, kCalls, call);
     for (int i = 0; i < kReplays; ++i) {
       world_.barrier();
-      graph.replay(stream_);
+      graph.replay();
     }
     return median(graph.us);
   }

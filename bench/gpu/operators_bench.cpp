@@ -11,6 +11,7 @@
 // bf16, random normal data. Each program is a CUDA graph of up to --calls (20) calls. The graphs of all programs
 // alternate, replay by replay, --rounds (9) times. A time is that of one call, of the slowest PE. Ratios are to
 // cuBLASLt's time for the GEMM alone on the gathered problem. They are taken round by round, and the median is shown.
+// NCCL runs without NVLink multicast unless NCCL_NVLS_ENABLE is set.
 // --all: more candidates than the plan's choice and the sequential form. PyTorch takes part in processes of its own;
 // the default script lies beside the program.
 
@@ -93,9 +94,9 @@ int run_bench(const Settings& settings) {
     std::printf("no GPU\n");
     return 2;
   }
-  std::unique_ptr<Nccl> nccl;
+  std::unique_ptr<cli::NcclLibrary> nccl;
   try {
-    nccl = std::make_unique<Nccl>(settings.nccl, pes);
+    nccl = std::make_unique<cli::NcclLibrary>(settings.nccl);
   } catch (const std::exception& error) {
     std::printf("without NCCL: %s\n", error.what());
   }

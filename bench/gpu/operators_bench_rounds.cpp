@@ -51,7 +51,6 @@ class Bench {
         const std::function<void()>& done)
       : world_(world),
         settings_(settings),
-        nccl_(peers.nccl),
         torch_(peers.torch),
         rows_(rows),
         mutex_(mutex),
@@ -59,6 +58,10 @@ class Bench {
         stream_(world.make_stream("bench")),
         native_(static_cast<cudaStream_t>(stream_.native())),
         cublas_(settings.cublaslt) {
+    if (peers.nccl != nullptr) {
+      shared_.emplace(world);
+      nccl_ = std::make_unique<cli::NcclPeer>(*peers.nccl, world, *shared_);
+    }
     for (int pe = 0; pe < world.num_pes(); ++pe) {
       a_data_.emplace_back(1 + pe);
       b_data_.emplace_back(101 + pe);
@@ -102,7 +105,7 @@ class Bench {
       plans.push_back(make_operator(world_, op, candidate.options));
       OperatorPlan& plan = *plans.back();
       world_.barrier();
-      programs.emplace_back(native_, calls, [&] { plan.run(stream_, a_, b_, c_); });
+      programs.emplace_back(stream_, calls, [&] { plan.run(stream_, a_, b_, c_); });
       const Form form = candidate.options.form;
       const bool meaningful = form != Form::kComputeOnly && form != Form::kCommunicationOnly;
       test::cuda_check(cudaMemsetAsync(c_, 0xFF, static_cast<std::size_t>(most_c_) * 2, native_), "cudaMemset");
@@ -151,21 +154,25 @@ class Bench {
     cublas_.prepare(gemm);
     const bool gather = op == Operator::kAllGatherGemm;
     const void* const whole_a = gather ? peer_ : a_;
-    programs.emplace_back(native_, calls, [&] { cublas_.run(gemm, whole_a, b_, peer_c_, native_); });
+    programs.emplace_back(stream_, calls, [&] { cublas_.run(gemm, whole_a, b_, peer_c_, native_); });
     results.push_back({"cublas", "", false, {}, 0});
     replay(programs.back());
     if (nccl_ == nullptr) return;
-    const Size count = gather ? local.a_rows * local.a_cols : local.c_rows * local.c_cols;
-    const auto call = [&] {
-      if (gather) nccl_->run(Collective::kAllGather, world_.pe(), a_, peer_, count, native_);
+    cli::CollectiveCall collective;
+    collective.collective = gather                               ? Collective::kAllGather
+                            : op == Operator::kGemmReduceScatter ? Collective::kReduceScatter
+                                                                 : Collective::kAllReduce;
+    collective.type = DType::kBF16;
+    collective.count = gather ? local.a_rows * local.a_cols : local.c_rows * local.c_cols;
+    collective.pes = world_.num_pes();
+    const auto call = [=, this] {
+      if (gather) nccl_->run(collective, a_, peer_, native_);
       cublas_.run(gemm, whole_a, b_, peer_c_, native_);
-      if (op == Operator::kGemmReduceScatter)
-        nccl_->run(Collective::kReduceScatter, world_.pe(), peer_c_, c_, count, native_);
-      if (op == Operator::kGemmAllReduce) nccl_->run(Collective::kAllReduce, world_.pe(), peer_c_, c_, count, native_);
+      if (!gather) nccl_->run(collective, peer_c_, c_, native_);
     };
     call();  // connects, which NCCL cannot do within a capture
     stream_.synchronize();
-    programs.emplace_back(native_, calls, call);
+    programs.emplace_back(stream_, calls, call);
     results.push_back({"nccl+cublas", "", false, {}, 0});
     replay(programs.back());
   }
@@ -173,7 +180,7 @@ class Bench {
   void replay(TimedGraph& program) {
     stream_.synchronize();
     world_.barrier();
-    program.replay(stream_);
+    program.replay();
   }
 
   double a_at(Operator op, const Layer& layer, int pe, Size row, Size l) const {
@@ -266,7 +273,6 @@ class Bench {
 
   World& world_;
   const Settings& settings_;
-  Nccl* nccl_;
   TorchPeer* torch_;
   std::vector<Row>& rows_;
   std::mutex& mutex_;
@@ -274,6 +280,8 @@ class Bench {
   Stream stream_;
   cudaStream_t native_;
   cuda::CublasLt cublas_;
+  std::optional<cli::Shared> shared_;
+  std::unique_ptr<cli::NcclPeer> nccl_;  // null: not available
   std::vector<NormalData> a_data_, b_data_;
   std::vector<double> known_;      // what check() expects of the layer
   std::size_t problems_done_ = 0;  // by this PE
@@ -283,12 +291,6 @@ class Bench {
 };
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::vector<double> ratios_of(const Row& row, const Result& result) {
   std::vector<double> ratios;

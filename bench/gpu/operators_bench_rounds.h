@@ -9,11 +9,11 @@
 
 #include "gemm/hopper/host/cublas_lt.h"
 #include "gpu/gemm_shapes.h"
-#include "gpu/nccl.h"
 #include "gpu/normal_data.h"
 #include "gpu/operators_bench_torch.h"
 #include "gpu/timed_graph.h"
 #include "tandem/operators.h"
+#include "tools/tandem/gpu/measure/nccl.h"
 
 namespace tandem::bench {
 
@@ -50,14 +50,12 @@ struct Row {
   std::vector<Result> results;  ///< peers first
 };
 
-double median(std::vector<double> values);
-
 /// Its time over that of cuBLASLt alone, round by round.
 std::vector<double> ratios_of(const Row& row, const Result& result);
 
 /// The baselines beside Tandem; null: not available.
 struct Peers {
-  Nccl* nccl = nullptr;
+  const cli::NcclLibrary* nccl = nullptr;
   TorchPeer* torch = nullptr;
 };
 

@@ -48,11 +48,10 @@ double measure(World& world, Stream& stream, const Curve& curve, int blocks, Sym
                               output_elements(curve.collective, 1, world.num_pes(), 0, 0));
   options.max_count = kBytes / size_of(options.type) / parts;
   const auto plan = make_collective(world, curve.collective, options);
-  TimedGraph graph(static_cast<cudaStream_t>(stream.native()), kCalls,
-                   [&] { plan->run(stream, in, out, options.max_count); });
+  TimedGraph graph(stream, kCalls, [&] { plan->run(stream, in, out, options.max_count); });
   for (int round = 0; round < kRounds; ++round) {
     world.barrier();
-    graph.replay(stream);
+    graph.replay();
   }
   std::sort(graph.us.begin() + 1, graph.us.end());
   return graph.us[1 + (kRounds - 1) / 2];

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/median.h"
 #include "cuda/driver/graph.h"
 #include "tandem/cuda.h"
 #include "tandem/simulation.h"
@@ -31,11 +32,6 @@ inline void expect(bool holds, const std::string& what) {
   if (holds) return;
   ++failures;
   std::printf("FAILED %s\n", what.c_str());
-}
-
-inline double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 inline trace::Time picoseconds(double us) { return static_cast<trace::Time>(us * 1e6); }

@@ -67,15 +67,15 @@ int nccl_op(ReduceOp op) {
 NcclLibrary::NcclLibrary(const std::string& file) {
   setenv("NCCL_NVLS_ENABLE", "0", 0);
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw Unsupported(fmt::format("--vs nccl: {} (--nccl FILE names another)", dlerror()));
+  if (library == nullptr) throw Unsupported(fmt::format("NCCL: {} (--nccl FILE names another)", dlerror()));
   if (auto* const identity = reinterpret_cast<const char* (*)()>(dlsym(library, "tandem_nccl_identity")))
     throw Unsupported(
-        fmt::format("--vs nccl: {} is {}, so Tandem would be compared with itself (--nccl FILE names "
+        fmt::format("NCCL: {} is {}, so Tandem would be compared with itself (--nccl FILE names "
                     "NCCL's own)",
                     file, identity()));
   const auto find = [&](auto& function, const char* name, bool needed = true) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    if (function == nullptr && needed) throw Unsupported(fmt::format("--vs nccl: {} has no {}", file, name));
+    if (function == nullptr && needed) throw Unsupported(fmt::format("NCCL: {} has no {}", file, name));
   };
   find(get_version, "ncclGetVersion");
   find(error_string, "ncclGetErrorString");

@@ -1,7 +1,5 @@
 #include "tools/tandem/gpu/measure/timed_calls.h"
 
-#include <algorithm>
-
 namespace tandem::cli {
 
 namespace {
@@ -40,12 +38,6 @@ double TimedCalls::run() {
   float ms = 0;
   cuda::check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
   return static_cast<double>(ms) * 1000 / calls_;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace tandem::cli

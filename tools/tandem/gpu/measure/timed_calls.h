@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/median.h"
 #include "cuda/driver/graph.h"
 #include "tandem/world.h"
 
@@ -34,8 +35,5 @@ class TimedCalls {
   cudaEvent_t end_ = nullptr;
   std::unique_ptr<cuda::Graph> graph_;
 };
-
-/// Returns the median; for an even number the upper of the two.
-double median(std::vector<double> values);
 
 }  // namespace tandem::cli
