@@ -186,7 +186,7 @@ TEST(GroupedGemm, PlacesCoverEveryTileOnce) {
         for (int rank = 0; rank < width; ++rank) {
           const PanelOrder::Place place = order.place(unit, rank, panels, static_cast<int>(panels.size()));
           if (place.column < order.end_of(place.chunk))
-            ++seen.at(static_cast<std::size_t>(place.panel * 5 + place.column));
+            ++seen.at(static_cast<std::size_t>(place.panel) * 5 + static_cast<std::size_t>(place.column));
           const PanelOrder::Place other = order.place(unit, 0, panels, static_cast<int>(panels.size()));
           EXPECT_EQ(place.panel - other.panel, place.in_panel ? 0 : rank);
           EXPECT_EQ(place.column - other.column, place.in_panel ? rank : 0);
