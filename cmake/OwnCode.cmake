@@ -17,8 +17,10 @@ function(tandem_own_code target)
 endfunction()
 
 # Compiles the sources of each folder of `target` as one, which reads their headers once. Sources with options of their own
-# stay apart. Two sources of a folder cannot give one name to two things, in anonymous namespaces either.
+# stay apart. Two sources of a folder cannot give one name to two things, in anonymous namespaces either. Folders that are
+# named after `target`, relative to the caller's, are compiled as one folder.
 function(tandem_compile_by_folder target)
+  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE together)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source NORMALIZE OUTPUT_VARIABLE path)
@@ -27,6 +29,9 @@ function(tandem_compile_by_folder target)
       cmake_path(RELATIVE_PATH path BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
       cmake_path(GET path PARENT_PATH folder)
       string(MAKE_C_IDENTIFIER "${folder}" group)
+      if("${PROJECT_SOURCE_DIR}/${folder}" IN_LIST together)
+        set(group together)
+      endif()
       set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${group}")
     endif()
   endforeach()
