@@ -87,8 +87,8 @@ void MismatchDetector::take_back(std::size_t number) {
   plan.own->calls[call % PlanCalls::kRemembered].stamp.store(0);
   plan.own->made.store(call - 1);
   ++changes_;
-  for (auto& [key, told] : told_)
-    if (key.second == number) told = std::min(told, call - 1);
+  for (auto& [key, delivered] : delivered_)
+    if (key.second == number) delivered = std::min(delivered, call - 1);
 }
 
 void MismatchDetector::forget(std::size_t number) {
@@ -106,30 +106,30 @@ bool MismatchDetector::compares(const Plan& plan, int other) const {
 
 Bytes MismatchDetector::news_for(int pe, std::size_t most) {
   const std::lock_guard lock(mutex_);
-  if (told_changes_[pe] == changes_) return {};
+  if (delivered_changes_[pe] == changes_) return {};
   Writer news;
   constexpr std::size_t heading = sizeof(PlanCalls::what) + 16;
   for (const Plan& plan : plans_) {
     if (!compares(plan, pe)) continue;
-    std::uint64_t& told = told_[{pe, plan.number}];
+    std::uint64_t& delivered = delivered_[{pe, plan.number}];
     const std::uint64_t made = plan.own->made.load();
     // Older calls are no longer there.
-    told = std::max(told, made > PlanCalls::kRemembered ? made - PlanCalls::kRemembered : 0);
-    if (told == made) continue;
+    delivered = std::max(delivered, made > PlanCalls::kRemembered ? made - PlanCalls::kRemembered : 0);
+    if (delivered == made) continue;
     if (news.result().size() + heading + kCallBytes > most) return news.result();
     const std::uint64_t room = (most - news.result().size() - heading) / kCallBytes;
-    const std::uint64_t last = std::min(made, told + room);
+    const std::uint64_t last = std::min(made, delivered + room);
     news.u32(static_cast<std::uint32_t>(plan.number))
         .text(text_of(*plan.own))
-        .u32(static_cast<std::uint32_t>(last - told));
-    while (told < last) {
-      const PlanCalls::Call& call = plan.own->calls[++told % PlanCalls::kRemembered];
-      news.u64(told).u64(call.stamp.load()).u64(static_cast<std::uint64_t>(call.count.load()));
+        .u32(static_cast<std::uint32_t>(last - delivered));
+    while (delivered < last) {
+      const PlanCalls::Call& call = plan.own->calls[++delivered % PlanCalls::kRemembered];
+      news.u64(delivered).u64(call.stamp.load()).u64(static_cast<std::uint64_t>(call.count.load()));
       for (const auto& place : call.places) news.u64(place.load());
     }
     if (last < made) return news.result();
   }
-  told_changes_[pe] = changes_;
+  delivered_changes_[pe] = changes_;
   return news.result();
 }
 

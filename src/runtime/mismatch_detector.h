@@ -121,9 +121,9 @@ class MismatchDetector {
   std::function<bool(int)> is_near_;
   mutable std::mutex mutex_;
   std::vector<Plan> plans_;
-  std::uint64_t changes_ = 0;                                  // of this PE's calls
-  std::map<int, std::uint64_t> told_changes_;                  // by PE: `changes_` when it had got everything
-  std::map<std::pair<int, std::size_t>, std::uint64_t> told_;  // by PE and plan: the last call that it has got
+  std::uint64_t changes_ = 0;                                       // of this PE's calls
+  std::map<int, std::uint64_t> delivered_changes_;                  // by PE: `changes_` when it had got everything
+  std::map<std::pair<int, std::size_t>, std::uint64_t> delivered_;  // by PE and plan: the last call that it has got
 };
 
 /// The records of PEs that share one process.
