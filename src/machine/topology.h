@@ -68,7 +68,6 @@ class Topology {
   /// Returns whether `a` can load from and store to `b`.
   bool reachable(int a, int b) const { return same_node(a, b); }
 
-  int nics_per_node() const { return nics_; }
   /// Returns the NIC that a PE uses, numbered within its node, or -1 if there is none.
   int rail_of(int pe) const { return nics_ == 0 ? -1 : local_index(pe) % nics_; }
 
