@@ -201,8 +201,7 @@ std::shared_ptr<wire::Access> CudaDevices::make_access(int device, const wire::P
 std::unique_ptr<world::LoadedKernels> CudaDevices::load_kernels(const std::vector<int>& devices, bool several_nodes) {
   if (several_nodes) {
     register_nodes_library_kernels();
-    const std::string problem = lacks_queues(queues_);
-    if (!problem.empty()) log_line(LogLevel::kWarn, [&] { return problem; });
+    if (!lacks_queues(queues_).empty()) log_line(LogLevel::kWarn, [&] { return lacks_queues(queues_); });
   }
   auto kernels = std::make_unique<Kernels>(several_nodes);
   for (const int device : devices) {
