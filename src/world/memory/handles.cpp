@@ -75,14 +75,14 @@ void exchange_fabric(bootstrap::WorldMember& member, const Team& sharing, Device
   });
   const std::vector<Bytes> blobs = member.all_gather(writer.result(), "fabric handles");
   member.all_or_none("memory is imported", [&] {
-    for (int number = 0; number < sharing.size; ++number) {
-      const auto pe = static_cast<std::size_t>(sharing.first + number);
-      if (pe == static_cast<std::size_t>(member.pe())) continue;
-      Reader reader(blobs[pe]);
+    for (int pe = sharing.first; pe < sharing.first + sharing.size; ++pe) {
+      if (pe == member.pe()) continue;
+      const auto at = static_cast<std::size_t>(pe);
+      Reader reader(blobs[at]);
       for (const Chunk& its : own) {
         const auto bytes = bootstrap::decrypt(key, reader.bytes());
         if (!bytes) throw RuntimeFailure(fmt::format("no fabric handle of PE {}", pe));
-        all[pe].push_back({memory.import_fabric(*bytes), its.bytes});
+        all[at].push_back({memory.import_fabric(*bytes), its.bytes});
       }
     }
   });
