@@ -156,6 +156,14 @@ TEST(Hosts, OfOtherProvidersAreRefused) {
                               {"TANDEM_TEST_ERROR=; all must have the same"}));
 }
 
+#ifdef TANDEM_OTHER_FABRIC
+TEST(Hosts, OfOtherVersionsAreRefused) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(start_each("ab", {"TANDEM_FABRIC_LIBRARY=", "TANDEM_FABRIC_LIBRARY=" TANDEM_OTHER_FABRIC},
+                              {"TANDEM_TEST_ERROR=has libfabric 1.99 "}));
+}
+#endif
+
 TEST(Hosts, OfOtherSealsAreRefused) {
   if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
   expect_good_ends(
