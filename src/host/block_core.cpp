@@ -70,22 +70,25 @@ void BlockCore::require_near(const void* address, const char* operation, Site si
 
 namespace {
 
-/// Waits for room in the mailbox.
+/// Waits for room in the mailbox. Waits for the proxy report the PE's WaitWords as their word.
 class PostWait final : public Wait {
  public:
-  PostWait(int block, const void* address, wire::Mailbox& mailbox, const wire::Letter& letter)
-      : block_(block), address_(address), mailbox_(mailbox), letter_(letter) {}
+  PostWait(int block, const void* words, wire::Mailbox& mailbox, const wire::Letter& letter)
+      : block_(block), words_(words), mailbox_(mailbox), letter_(letter) {}
 
   bool is_answered() override {
     if (number_ == 0) number_ = mailbox_.try_post(letter_);
     return number_ != 0;
   }
-  Awaited awaited() const override { return {block_, address_, 0, 0}; }
+  Awaited awaited() const override {
+    const wire::Letters letters = mailbox_.letters();
+    return {block_, words_, letters.posted + 1, letters.posted};
+  }
   std::uint64_t number() const { return number_; }
 
  private:
   int block_;
-  const void* address_;
+  const void* words_;
   wire::Mailbox& mailbox_;
   const wire::Letter& letter_;
   std::uint64_t number_ = 0;
@@ -96,15 +99,15 @@ class LetterWait final : public Wait {
  public:
   using Has = bool (wire::Mailbox::*)(std::uint64_t) const;
 
-  LetterWait(int block, const void* address, const wire::Mailbox& mailbox, Has has, std::uint64_t number)
-      : block_(block), address_(address), mailbox_(mailbox), has_(has), number_(number) {}
+  LetterWait(int block, const void* words, const wire::Mailbox& mailbox, Has has, std::uint64_t number)
+      : block_(block), words_(words), mailbox_(mailbox), has_(has), number_(number) {}
 
   bool is_answered() override { return (mailbox_.*has_)(number_); }
-  Awaited awaited() const override { return {block_, address_, number_, mailbox_.answered()}; }
+  Awaited awaited() const override { return {block_, words_, number_, mailbox_.letters().answered}; }
 
  private:
   int block_;
-  const void* address_;
+  const void* words_;
   const wire::Mailbox& mailbox_;
   Has has_;
   std::uint64_t number_;
@@ -112,8 +115,8 @@ class LetterWait final : public Wait {
 
 }  // namespace
 
-std::uint64_t BlockCore::post(const wire::Letter& letter, const void* address) {
-  PostWait wait(index(), address, *grid_.mailbox, letter);
+std::uint64_t BlockCore::post(const wire::Letter& letter) {
+  PostWait wait(index(), grid_.context.abort, *grid_.mailbox, letter);
   strand_.await(wait);
   return wait.number();
 }
@@ -141,9 +144,9 @@ bool BlockCore::post_put(void* to, const void* from, Size bytes, cpu::Completion
     letter.word = spot->offset;
     letter.value = signal->value;
   }
-  const std::uint64_t number = post(letter, address);
+  const std::uint64_t number = post(letter);
   if (completion == cpu::Completion::kBlocking && bytes > 0) {
-    LetterWait wait(index(), address, *grid_.mailbox, &wire::Mailbox::is_sent, number);
+    LetterWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_sent, number);
     strand_.await(wait);
   }
   return true;
@@ -154,7 +157,7 @@ void BlockCore::quiet(Site) {
   if (grid_.mailbox == nullptr || grid_.mailbox->is_quiet()) return;
   wire::Letter letter;
   letter.kind = wire::Letter::Kind::kFlush;
-  const std::uint64_t number = post(letter, grid_.context.abort);
+  const std::uint64_t number = post(letter);
   LetterWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_answered, number);
   strand_.await(wait);
 }
@@ -227,9 +230,9 @@ void BlockCore::get(void* to, const void* from, Size bytes, cpu::Completion comp
     letter.local = to;
     letter.offset = spot->offset;
     letter.bytes = bytes;
-    const std::uint64_t number = post(letter, from);
+    const std::uint64_t number = post(letter);
     if (completion == cpu::Completion::kNonBlocking) return;
-    LetterWait wait(index(), from, *grid_.mailbox, &wire::Mailbox::is_answered, number);
+    LetterWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_answered, number);
     return strand_.await(wait);
   }
   move("get", to, from, bytes, site);

@@ -1,5 +1,7 @@
 #include "wire/kernel_letters.h"
 
+#include <algorithm>
+
 namespace tandem::wire {
 
 namespace {
@@ -30,6 +32,15 @@ std::optional<Letter> KernelLetters::take() {
 void KernelLetters::note(std::uint64_t sent, std::uint64_t answered) {
   std::atomic_ref(progress_.sent).store(sent, std::memory_order_release);
   std::atomic_ref(progress_.answered).store(answered, std::memory_order_release);
+}
+
+Letters KernelLetters::letters() const {
+  Letters all;
+  for (std::uint64_t i = 0; i < cuda::kMailSlots; ++i)
+    all.posted = std::max(all.posted, std::atomic_ref(slots_[i].number).load(std::memory_order_relaxed));
+  all.sent = std::atomic_ref(progress_.sent).load(std::memory_order_relaxed);
+  all.answered = std::atomic_ref(progress_.answered).load(std::memory_order_relaxed);
+  return all;
 }
 
 }  // namespace tandem::wire

@@ -18,6 +18,8 @@ class KernelLetters {
   std::optional<Letter> take();
   /// Tells kernels how far the proxy has come, in letters of kernels.
   void note(std::uint64_t sent, std::uint64_t answered);
+  /// Returns how far letters have come, for reports. Any thread may call it.
+  Letters letters() const;
 
  private:
   cuda::MailSlot* const slots_;

@@ -28,6 +28,13 @@ struct Letter {
 };
 static_assert(sizeof(Letter) <= 64);
 
+/// The numbers of the last letter that was posted, that is sent, and up to which all are answered.
+struct Letters {
+  std::uint64_t posted = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t answered = 0;
+};
+
 /// The symmetric memory of a world, as one PE addresses it, and the PE's node.
 struct Place {
   std::byte* base = nullptr;
@@ -64,7 +71,11 @@ class Mailbox {
   bool is_answered(std::uint64_t number) const { return answered_.load(std::memory_order_acquire) >= number; }
   /// Returns whether no letter was posted since the last flush that was answered.
   bool is_quiet() const;
-  std::uint64_t answered() const { return answered_.load(std::memory_order_relaxed); }
+  /// Returns how far letters have come, for reports.
+  Letters letters() const {
+    return {posted_.load(std::memory_order_relaxed), sent_.load(std::memory_order_relaxed),
+            answered_.load(std::memory_order_relaxed)};
+  }
 
   // The proxy calls these functions.
 

@@ -63,6 +63,11 @@ std::vector<int> Proxy::unheard() const {
   return pes;
 }
 
+Letters Proxy::letters() const {
+  const KernelLetters* const kernels = setup_.access->kernel_letters();
+  return kernels != nullptr ? kernels->letters() : mailbox_.letters();
+}
+
 bool Proxy::copy(void* to, const void* from, Size bytes) {
   const auto source = mailbox_.far_spot(from);
   const auto spot = source ? source : mailbox_.far_spot(to);

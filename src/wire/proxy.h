@@ -54,6 +54,8 @@ class Proxy {
   bool copy(void* to, const void* from, Size bytes);
   /// Returns the PEs of other nodes that were never heard. Any thread may call it.
   std::vector<int> unheard() const;
+  /// Returns how far the letters of kernels have come, for reports. Any thread may call it.
+  Letters letters() const;
   /// Blocks until other PEs have carried out all letters so far, or the world is over.
   void settle();
 

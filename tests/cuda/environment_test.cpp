@@ -1,7 +1,8 @@
 // The environment that CUDA's driver reads when it starts.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "cuda/world/devices.h"
 
@@ -22,6 +23,36 @@ TEST(Environment, KeepsAUsersOwnChoice) {
   const cuda::CudaDevices devices;
   EXPECT_STREQ(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "4");
   unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+}
+
+/// Returns the line of the log that making a world writes.
+std::string warning(cuda::CudaDevices& devices, bool several_nodes) {
+  ::testing::internal::CaptureStderr();
+  static_cast<void>(devices.load_kernels({0}, several_nodes));
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Environment, WarnsOfFewQueuesInWorldsOfSeveralNodes) {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
+  cuda::CudaDevices few;
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  cuda::CudaDevices enough;
+  EXPECT_THAT(warning(few, true),
+              ::testing::AllOf(::testing::HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS is '4'"),
+                               ::testing::HasSubstr("set it to 32 before the first CUDA call of any library")));
+  EXPECT_EQ(warning(few, false), "");
+  EXPECT_EQ(warning(enough, true), "");
+  EXPECT_THAT(cuda::lacks_queues({std::nullopt, true}), ::testing::HasSubstr("CUDA was started before Tandem"));
+  EXPECT_EQ(cuda::lacks_queues({"32", true}), "");
+}
+
+/// A process of a launcher keeps CUDA's 8 queues, unless a variable names several nodes.
+TEST(Environment, WarnsWhereNothingNamedTheNodes) {
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  for (const char* const name : {"RANK", "WORLD_SIZE"}) setenv(name, "2", 1);
+  cuda::CudaDevices devices;
+  for (const char* const name : {"RANK", "WORLD_SIZE"}) unsetenv(name);
+  EXPECT_THAT(warning(devices, true), ::testing::HasSubstr("nothing named this world's several nodes"));
 }
 
 }  // namespace

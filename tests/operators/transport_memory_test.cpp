@@ -12,6 +12,7 @@
 #include "tandem/check.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
+#include "tandem/worlds.h"
 
 namespace tandem {
 
@@ -94,6 +95,27 @@ TEST(TransportMemory, LivesAsLongAsItsPlans) {
       memory.reset();
       EXPECT_THROW(plan_of(world, kLayer[1], std::make_shared<TransportMemory>(world)), OutOfMemory);
       world.barrier();
+    }
+  });
+}
+
+TEST(TransportMemory, OfAnotherWorldIsRefused) {
+  WorldOptions small;
+  small.kind = DeviceKind::kHost;
+  small.heap_bytes = Size{2} << 20;
+  WorldThreads first(1, small), second(1, small);
+  OperatorOptions options{.m = 64, .n = 64, .k = 64, .type = DType::kF32};
+  first.run([&](World& world) {
+    options.memory = std::make_shared<TransportMemory>(world);
+    EXPECT_NO_THROW(make_operator(world, Operator::kAllGatherGemm, options));
+  });
+  second.run([&](World& world) {
+    try {
+      make_operator(world, Operator::kAllGatherGemm, options);
+      ADD_FAILURE() << "no error";
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(error.what(),
+                std::string("memory: that of another world given, allowed is TransportMemory of the plan's own world"));
     }
   });
 }

@@ -139,6 +139,10 @@ TEST(KernelLetters, AreAnsweredOnceDataIsInPlace) {
   const auto get = gpus.access(0).post(cuda::MailKind::kGet, 1, kWords * 8, got.data(), false, 0);
   await([&] { return gpus.access(0).answered() >= get; });
   EXPECT_EQ(got, source);
+  const Letters letters = gpus.access(0).kernel_letters()->letters();
+  EXPECT_EQ(letters.posted, get);
+  EXPECT_EQ(letters.sent, get);
+  EXPECT_EQ(letters.answered, get);
 }
 
 /// A host that has waited for its kernels, and then settles, finds their puts complete.

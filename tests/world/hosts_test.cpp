@@ -95,6 +95,14 @@ TEST(Hosts, LoseAStoppedPe) {
   EXPECT_EQ(ended.output, "");
 }
 
+/// Fabric handles exist on all PEs, and hosts that do not reach each other's memory exchange messages.
+TEST(Hosts, ShareMemoryWhereTheyReachIt) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(start("share_a_domain", {2, 1}, {"TANDEM_FABRIC_LIBRARY=/nowhere/libfabric.so"}));
+  expect_good_ends(start("have_a_domain_each", {2, 1}));
+  expect_good_ends(start("have_a_domain_each", {2, 2}, {"TANDEM_HANDLES=fabric"}));
+}
+
 /// PE 0 outlives one world for each fault. TANDEM_TEST_ROUNDS=600 makes a hundred for each.
 TEST(Hosts, LeaveNothingAfterFaults) {
   if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
@@ -147,6 +155,14 @@ TEST(Hosts, OfOtherProvidersAreRefused) {
   expect_good_ends(start_each("ab", {"TANDEM_FABRIC=tcp;ofi_rxm", "TANDEM_FABRIC=sockets"},
                               {"TANDEM_TEST_ERROR=; all must have the same"}));
 }
+
+#ifdef TANDEM_OTHER_FABRIC
+TEST(Hosts, OfOtherVersionsAreRefused) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(start_each("ab", {"TANDEM_FABRIC_LIBRARY=", "TANDEM_FABRIC_LIBRARY=" TANDEM_OTHER_FABRIC},
+                              {"TANDEM_TEST_ERROR=has libfabric 1.99 "}));
+}
+#endif
 
 TEST(Hosts, OfOtherSealsAreRefused) {
   if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";

@@ -78,6 +78,30 @@ TEST(VirtualNodes, OfOtherSizesAreRefused) {
   }
 }
 
+/// Runs a program on all PEs, and returns what it gives or throws.
+template <class Run>
+std::vector<std::string> on_threads(world::Threads& all, const Run& run) {
+  std::mutex mutex;
+  std::vector<std::string> wrong;
+  const auto add = [&](const std::vector<std::string>& own) {
+    const std::lock_guard lock(mutex);
+    wrong.insert(wrong.end(), own.begin(), own.end());
+  };
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(all.num_pes()));
+  for (int pe = 0; pe < all.num_pes(); ++pe)
+    threads.emplace_back([&, pe] {
+      try {
+        world::run_pe(all, pe, [&](World& world) { add(run(world)); });
+      } catch (const std::exception& error) {
+        all.fail({bootstrap::FailureKind::kRuntimeFailure, "another PE has failed"});
+        add({error.what()});
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return wrong;
+}
+
 struct Nodes {
   int nodes;
   int size;
@@ -92,30 +116,6 @@ class OnNodes : public ::testing::TestWithParam<Nodes> {
     const wire::Disorder disorder{.seed = seed, .delayed_polls = 6, .repeated_per_mille = 100};
     world::Threads all(world::host_devices(), pes(), host_options(), disorder);
     return on_threads(all, run);
-  }
-
-  /// Runs a program on all PEs, and returns what it gives or throws.
-  template <class Run>
-  static std::vector<std::string> on_threads(world::Threads& all, const Run& run) {
-    std::mutex mutex;
-    std::vector<std::string> wrong;
-    const auto add = [&](const std::vector<std::string>& own) {
-      const std::lock_guard lock(mutex);
-      wrong.insert(wrong.end(), own.begin(), own.end());
-    };
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<std::size_t>(all.num_pes()));
-    for (int pe = 0; pe < all.num_pes(); ++pe)
-      threads.emplace_back([&, pe] {
-        try {
-          world::run_pe(all, pe, [&](World& world) { add(run(world)); });
-        } catch (const std::exception& error) {
-          all.fail({bootstrap::FailureKind::kRuntimeFailure, "another PE has failed"});
-          add({error.what()});
-        }
-      });
-    for (std::thread& thread : threads) thread.join();
-    return wrong;
   }
 
   template <class Run>
@@ -158,6 +158,36 @@ TEST_P(OnNodes, OperatorsInDisorder) {
 TEST_P(OnNodes, OperatorsOfThreads) {
   const auto cases = operator_cases(pes());
   EXPECT_THAT(by_threads([&](World& world) { return run_operators(world, cases); }), ::testing::IsEmpty());
+}
+
+/// Writes to the next PE, and waits until that has arrived.
+struct PutAndWait {
+  struct Args {
+    Symm<int> to;
+    const int* from;
+  };
+  template <class Block>
+  static void run(Block& block, const Args& a) {
+    block.put_nbi(a.to, a.from, 1, (block.pe() + 1) % block.num_pes());
+    block.quiet();
+  }
+};
+
+TEST(Nodes, ATimeOutNamesTheProxyAndItsLetters) {
+  const Variable size("TANDEM_NODE_SIZE", "1");
+  WorldOptions options = host_options();
+  options.timeout_s = options.arrival_timeout_s = 0.2;
+  world::Threads all(world::host_devices(), 2, options, {.lost_per_mille = 1000});
+  const auto errors = on_threads(all, [](World& world) {
+    const auto to = world.heap().allocate<int>(1, "to");
+    Stream stream = world.make_stream("main");
+    stream.launch<PutAndWait>({1, 32}, {to, world.heap().allocate_local<int>(1, "from")});
+    stream.synchronize();
+    return std::vector<std::string>{};
+  });
+  EXPECT_THAT(errors, ::testing::Contains(::testing::ContainsRegex(
+                          "block 0 gave up waiting for the proxy of PE [01] to carry out letter 2, found 1 .letters: 2 "
+                          "posted, 2 sent, 1 answered.")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OnNodes, ::testing::Values(Nodes{2, 1}, Nodes{2, 2}, Nodes{3, 1}),

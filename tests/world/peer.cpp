@@ -362,6 +362,7 @@ int run_peer(int argc, char** argv) {
     const PeerPlace place{id_of(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])};
     Programs all = programs();
     all.merge(Programs(programs_between_hosts()));
+    all.merge(Programs(programs_of_fabric()));
     all.merge(Programs(programs_after_faults()));
     const auto found = all.find(what);
     if (found == all.end()) return 2;

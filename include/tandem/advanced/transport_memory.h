@@ -27,7 +27,8 @@ class TransportShare;
 /// `tandem check` reports.
 class TransportMemory {
  public:
-  /// All PEs call it, and pass theirs to the same plans. It takes a few words of the heap.
+  /// All PEs call it, and pass theirs to the same plans of this world; plans of others throw InvalidArgument. It takes
+  /// a few words of the heap.
   explicit TransportMemory(World& world);
 
   /// Returns the bytes that plans have taken so far, on each PE, without the workspace of GEMMs. They are free again

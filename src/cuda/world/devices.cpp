@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "base/log.h"
 #include "bootstrap/local/environment.h"
 #include "cuda/device/gemm.h"
 #include "cuda/device/mail_kernels.h"
@@ -103,7 +104,11 @@ CudaDevices::CudaDevices() {
   // and they wait for each other. So does a world of several nodes: with 8 queues, copies behind kernels that wait held
   // up a proxy's copies (bench/NOTES.md). Each queue makes copy engines slower, so a process that shares nothing keeps
   // the driver's 8. A user's own choice stays.
-  if (!is_one_of_several() || may_have_nodes()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  queues_ = {bootstrap::variable_of_process("CUDA_DEVICE_MAX_CONNECTIONS"), is_driver_started()};
+  if (!queues_.value && (!is_one_of_several() || may_have_nodes())) {
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+    if (!queues_.is_started) queues_.value = "32";
+  }
   // The library's own kernels are loaded when a world is made. Others, above all cuBLASLt's, are loaded at their first
   // call. In eager mode such a load waits for every kernel of this process on any GPU, which may wait for that call. In
   // lazy mode it waits only for kernels on this GPU (bench/NOTES.md).
@@ -194,7 +199,10 @@ std::shared_ptr<wire::Access> CudaDevices::make_access(int device, const wire::P
 }
 
 std::unique_ptr<world::LoadedKernels> CudaDevices::load_kernels(const std::vector<int>& devices, bool several_nodes) {
-  if (several_nodes) register_nodes_library_kernels();
+  if (several_nodes) {
+    register_nodes_library_kernels();
+    if (!lacks_queues(queues_).empty()) log_line(LogLevel::kWarn, [&] { return lacks_queues(queues_); });
+  }
   auto kernels = std::make_unique<Kernels>(several_nodes);
   for (const int device : devices) {
     set_current(device);

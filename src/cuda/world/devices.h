@@ -1,6 +1,7 @@
 #pragma once
 /// The GPUs of this process, as worlds see them.
 
+#include "cuda/driver/hardware_queues.h"
 #include "cuda/memory/memory.h"
 #include "world/device/devices.h"
 
@@ -49,6 +50,7 @@ class CudaDevices final : public world::Devices {
 
  private:
   CudaMemory memory_;
+  QueueSetting queues_;
 };
 
 }  // namespace tandem::cuda

@@ -86,6 +86,7 @@ std::unique_ptr<OperatorPlan> make_plans(World& world, Operator op, const ops::S
 }  // namespace
 
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
+  if (options.memory) ops::TransportShare::require_of(world, *options.memory);
   detail::NotedAllocations allocations = world.note_allocations();
   ops::Settings settings(ops::resolve(world, op, options));
   if (op != Operator::kAllGatherGemm)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operators/plan/operator.h"
+#include "tandem/error.h"
 
 namespace tandem {
 
@@ -25,6 +26,11 @@ Size TransportMemory::bytes() const {
 }  // namespace tandem
 
 namespace tandem::ops {
+
+void TransportShare::require_of(World& world, const TransportMemory& memory) {
+  if (world.bytes_from(memory.last_).value_or(0) == 0)
+    throw InvalidArgument("memory: that of another world given, allowed is TransportMemory of the plan's own world");
+}
 
 Symm<std::byte> TransportShare::take(World& world, Size bytes) {
   if (bytes == 0) return {};

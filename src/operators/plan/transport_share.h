@@ -15,6 +15,9 @@ namespace tandem::ops {
 
 class TransportShare {
  public:
+  /// Throws InvalidArgument if the memory belongs to another world.
+  static void require_of(World& world, const TransportMemory& memory);
+
   /// `side`: 0 or 1. Halves of plans that alternate have different ones.
   TransportShare(std::shared_ptr<TransportMemory> memory, int side) : memory_(std::move(memory)), side_(side) {}
 

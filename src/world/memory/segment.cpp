@@ -40,12 +40,12 @@ Segment::Segment(Devices& devices, const std::vector<int>& numbers, const Bytes&
   }
 }
 
-Segment::Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
-                 const Bytes& bytes)
-    : devices_(devices), pes_(member.size()), handles_(agree_on_handles(member, exchange, devices, device)) {
+Segment::Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange,
+                 const Sharing& sharing, int device, const Bytes& bytes)
+    : devices_(devices), pes_(member.size()), sharing_(sharing) {
   // Devices of another kind may need other multiples.
   DeviceMemory& memory = devices.memory();
-  const auto needed = static_cast<std::uint64_t>(memory.granularity(device, handles_));
+  const auto needed = static_cast<std::uint64_t>(memory.granularity(device, sharing_.handles));
   Size granularity = 1;
   for (const tandem::Bytes& other : member.all_gather(Writer().u64(needed).result(), "granularity of memory"))
     granularity = std::max(granularity, static_cast<Size>(Reader(other).u64()));
@@ -54,12 +54,12 @@ Segment::Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::Fd
   try {
     const Size kept = bytes.kept % granularity == 0 ? bytes.kept : 0;
     if (kept > 0 && kept < first) {
-      share(member, exchange, device, {{memory.create(device, handles_, kept), kept}});
-      share(member, exchange, device, {{memory.create(device, handles_, first - kept), first - kept}});
+      share(member, exchange, device, {{memory.create(device, sharing_.handles, kept), kept}});
+      share(member, exchange, device, {{memory.create(device, sharing_.handles, first - kept), first - kept}});
       kept_ = kept;
       grown_.push_back(first - kept);
     } else {
-      share(member, exchange, device, {{memory.create(device, handles_, first), first}});
+      share(member, exchange, device, {{memory.create(device, sharing_.handles, first), first}});
       kept_ = first;
     }
   } catch (...) {
@@ -105,7 +105,7 @@ void Segment::grow(bootstrap::WorldMember& member, bootstrap::FdExchange& exchan
   bool is_made = false;
   try {
     member.all_or_none("growth of the heap", [&] {
-      chunk.handle = devices_.memory().create(device, handles_, bytes);
+      chunk.handle = devices_.memory().create(device, sharing_.handles, bytes);
       is_made = true;
     });
   } catch (...) {
@@ -154,7 +154,7 @@ void Segment::share(bootstrap::WorldMember& member, bootstrap::FdExchange& excha
                     const std::vector<Chunk>& own) {
   std::vector<std::vector<Chunk>> all;
   try {
-    all = exchange_chunks(member, exchange, devices_.memory(), handles_, own);
+    all = exchange_chunks(member, exchange, devices_.memory(), sharing_, own);
   } catch (...) {
     world::release(devices_.memory(), own);
     throw;

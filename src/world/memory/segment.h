@@ -23,8 +23,8 @@ class Segment {
   Segment(Devices& devices, const std::vector<int>& numbers, const Bytes& bytes);
   /// Makes the memory of PEs that are processes, with the part of this process on `device`. Collective over the world;
   /// `bytes` are the same on all PEs.
-  Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
-          const Bytes& bytes);
+  Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, const Sharing& sharing,
+          int device, const Bytes& bytes);
   /// Takes existing exportable memory of PEs that are processes. All PEs give equally many chunks (at most
   /// FdExchange::kMost) of the same sizes. The segment owns them from here on. If one PE cannot map a chunk, all throw.
   Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::FdExchange& exchange, int device,
@@ -74,8 +74,7 @@ class Segment {
   Size stride_ = 0;
   Size there_ = 0;  // bytes of each part that are mapped
   int pes_ = 0;
-  /// The handles by which other processes import its memory; memory of users is imported by descriptors.
-  Handles handles_ = Handles::kDescriptors;
+  Sharing sharing_;  // memory of users is imported by descriptors
   std::vector<Mapping> mapped_;
   Size kept_ = 0;
   std::vector<Size> grown_;      // the sizes of each part's chunks behind what is kept

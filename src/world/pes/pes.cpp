@@ -145,6 +145,20 @@ void Pes::clear(const Pe& pe, Size part, Size offset, Size bytes, MemoryKind kin
   pe.stream->synchronize();
 }
 
+namespace {
+
+/// Returns the object of a wait. Waits for the proxy have the PE's WaitWords as their word.
+std::string awaited(const Pes& pes, int pe, const void* word, Epoch expected, Epoch found) {
+  const wire::Proxy* const proxy = pes.proxy(pe);
+  if (proxy == nullptr || word != pes.context(pes.team(pe)).abort)
+    return fmt::format("{} >= {}, found {}", pes.describe(word), expected, found);
+  const wire::Letters letters = proxy->letters();
+  return fmt::format("the proxy of PE {} to carry out letter {}, found {} (letters: {} posted, {} sent, {} answered)",
+                     pe, expected, found, letters.posted, letters.sent, letters.answered);
+}
+
+}  // namespace
+
 bootstrap::Failure report_of(const Pes& pes, int pe) {
   using bootstrap::FailureKind;
   const volatile WaitReport& report = *pes.pe(pe).report;
@@ -155,7 +169,8 @@ bootstrap::Failure report_of(const Pes& pes, int pe) {
   if (report.set == cuda::kTimedOut) {
     const int other = report.without_wait;
     return {FailureKind::kTimeout,
-            fmt::format("block {} gave up waiting for {} >= {}, found {}; {}", block, word, expected, found,
+            fmt::format("block {} gave up waiting for {}; {}", block,
+                        awaited(pes, pe, const_cast<const void*>(report.word), expected, found),
                         other < 0 ? "all PEs were waiting"
                                   : fmt::format("PE {} was not waiting: it had not come, or computed", other))};
   }
@@ -181,8 +196,8 @@ std::string ended_wait_of(const Pes& pes, int pe) {
   const int block = ended.block;
   const auto expected = static_cast<Epoch>(ended.expected);
   const auto found = static_cast<Epoch>(ended.found);
-  return fmt::format("PE {}: block {} was waiting for {} >= {}, found {}", pe, block,
-                     pes.describe(const_cast<const void*>(ended.word)), expected, found);
+  return fmt::format("PE {}: block {} was waiting for {}", pe, block,
+                     awaited(pes, pe, const_cast<const void*>(ended.word), expected, found));
 }
 
 void copy_and_wait(const Pe& pe, void* to, const void* from, Size bytes) {

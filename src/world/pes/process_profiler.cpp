@@ -7,8 +7,10 @@
 namespace tandem::world {
 
 void Processes::start_profiler(const WorldOptions& options) {
-  if (needs_proxies())
-    throw Unsupported("record: a world of CPU PEs on several nodes records no timeline, as it compares no clocks");
+  if (has_hosts())
+    throw Unsupported("record: a world on several hosts records no timeline, since clocks of hosts are not compared");
+  if (needs_proxies() && devices().kind() == DeviceKind::kGpu)
+    throw Unsupported("record: kernels between nodes of GPUs have no form that records");
   const Size mail_bytes = devices().clock_mail_bytes();
   const Size offset = allocator_.allocate_symmetric(me(), MemoryKind::kControl, mail_bytes, "clock mail", mail_bytes);
   clear(pe_, me(), offset, mail_bytes, MemoryKind::kControl);

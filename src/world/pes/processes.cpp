@@ -50,12 +50,13 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
       member_(id, pe, pes, options.join_timeout_s),
       exchange_(member_.or_fail([&] { return bootstrap::FdExchange(member_); })),
       pe_(member_.or_fail([&] { return take_device(device); })),
+      sharing_(member_.or_fail([&] { return agree_on_handles(member_, exchange_, devices, device); })),
       pes_of_host_(member_.or_fail([&] { return count_pes_of_host(); })),
       allocator_(member_.or_fail([&] {
         return HeapAllocator(pes, options.heap_bytes, options.heap_limit_bytes, false, control_bytes_of(options));
       })),
       segment_(member_.or_fail([&] {
-        return Segment(devices, member_, exchange_, device,
+        return Segment(devices, member_, exchange_, sharing_, device,
                        {allocator_.range_bytes(), allocator_.most_bytes(), allocator_.control_bytes()});
       })),
       far_calls_(pes) {
@@ -184,8 +185,8 @@ std::optional<bootstrap::Failure> Processes::unreported_failure() const {
 }
 
 /// GPUs of several hosts that share memory by fabric handles are as those of one host.
-int Processes::count_pes_of_host() {
-  if (!devices().has_mailbox() || shares_across_hosts(member_, exchange_, devices(), pe_.device)) return num_pes();
+int Processes::count_pes_of_host() const {
+  if (!devices().has_mailbox() || sharing_.spans_hosts) return num_pes();
   std::vector<HostOfPe> hosts;
   hosts.reserve(static_cast<std::size_t>(num_pes()));
   for (int pe = 0; pe < num_pes(); ++pe) hosts.push_back({exchange_.host_of(pe), exchange_.host_name_of(pe)});

@@ -59,7 +59,7 @@ class Processes : public Pes {
   void gather_profiles();
 
  private:
-  int count_pes_of_host();
+  int count_pes_of_host() const;
   std::byte* data_begin() const;
   std::string name_of(int pe) const;
   void start_proxy();
@@ -81,6 +81,7 @@ class Processes : public Pes {
   bootstrap::WorldMember member_;
   bootstrap::FdExchange exchange_;
   Pe pe_;
+  const Sharing sharing_;
   int pes_of_host_;
   HeapAllocator allocator_;
   Segment segment_;

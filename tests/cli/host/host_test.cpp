@@ -134,16 +134,18 @@ TEST(OnHost, DrawsTheTimelineOfACall) {
   const TemporaryFolder folder;
   const std::string file = folder / "trace.json";
   const std::string run = "run all_gather --algo push --bytes 4K --backend host --iterations 2 --trace '" + file + "'";
-  for (const std::string& command : {run + " --pes 2", "launch -n 2 '" TANDEM_CLI_PATH "' " + run}) {
-    const auto ended = tandem(command);
-    ASSERT_EQ(ended.code, 0) << ended.err;
-    const auto events = events_of(file);
-    for (const int pe : {0, 1}) {
-      EXPECT_EQ((events.count({pe, "kernel"})), 1U) << command;
-      EXPECT_EQ((events.count({pe, "wait"})), 1U) << command;
-      EXPECT_EQ((events.count({pe, "signal"})), 1U) << command;
+  for (const char* const node_size : {"2", "1"}) {
+    ::setenv("TANDEM_NODE_SIZE", node_size, 1);
+    for (const std::string& command : {run + " --pes 2", "launch -n 2 '" TANDEM_CLI_PATH "' " + run}) {
+      const auto ended = tandem(command);
+      ASSERT_EQ(ended.code, 0) << ended.err;
+      const auto events = events_of(file);
+      for (const int pe : {0, 1})
+        for (const char* const category : {"kernel", "wait", "signal"})
+          EXPECT_EQ((events.count({pe, category})), 1U) << command << ", nodes of " << node_size;
     }
   }
+  ::unsetenv("TANDEM_NODE_SIZE");
   const auto ended =
       tandem("run all_gather_gemm --shape 256x256x128 --pes 2 --backend host --svg '" + (folder / "x.svg") + "'");
   EXPECT_EQ(ended.code, 0) << ended.err;
@@ -168,8 +170,8 @@ TEST(OnHost, RefusesWhatItHasNot) {
   EXPECT_THAT(refused("run all_reduce --backend host --pes 0", 2), HasSubstr("--pes: 0 given"));
   EXPECT_THAT(refused("run all_reduce --backend host --bytes 4096G", 2), HasSubstr("this computer has"));
   const std::string drawn = " run all_reduce --backend host --bytes 1K --svg x.svg'";
-  EXPECT_THAT(refused("launch -n 2 sh -c 'TANDEM_NODE_SIZE=1 exec " TANDEM_CLI_PATH + drawn, 2),
-              HasSubstr("a world of CPU PEs on several nodes records no timeline"));
+  EXPECT_THAT(refused("launch -n 2 sh -c 'TANDEM_HOST=$RANK exec " TANDEM_CLI_PATH + drawn, 2),
+              HasSubstr("a world on several hosts records no timeline"));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they open files of their own
