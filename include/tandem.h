@@ -353,6 +353,9 @@ typedef struct {
    * little more than the largest of them (tandem/advanced/transport_memory.h). Their runs follow each other, as all
    * calls of a world do. Graphs that contain them are therefore replayed one after the other. */
   int shares_memory;
+  /** fp8, 0 or 1: tandem_run.a_scale holds a scale for each 128 elements of this PE's A along its depth, and each
+   * b_scale one for each 128x128 block of this PE's B (OperatorOptions::block_scales in tandem/operators.h) */
+  int block_scales;
 } tandem_problem;
 
 /** The arguments of one run: this PE's matrices, anywhere in its GPU's memory, at multiples of 16 bytes. Each list has

@@ -69,6 +69,7 @@ tandem::OperatorOptions options_of(const tandem_problem& problem) {
       one_of(problem.activation, TANDEM_NO_ACTIVATION, TANDEM_GEGLU, "activation", "tandem_activation"));
   options.a_scale_per_row = flag(problem.a_scale_per_row, "a_scale_per_row");
   options.b_scale_per_column = flag(problem.b_scale_per_column, "b_scale_per_column");
+  options.block_scales = flag(problem.block_scales, "block_scales");
   options.norm = norm_of(problem);
   return options;
 }

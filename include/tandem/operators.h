@@ -119,6 +119,10 @@ struct OperatorOptions {
   Activation activation = Activation::kNone;
   bool a_scale_per_row = false;     ///< fp8: OperatorCall::a_scale holds one scale for each row, else one for A
   bool b_scale_per_column = false;  ///< fp8: each b_scale holds one scale for each column of C, else one for B
+  /// fp8: scales of blocks, as DeepSeek-V3 has them (GemmScales::blocks). A PE's a_scale is [its rows of A][ceil(k' /
+  /// 128)], where k' is the depth of its A. Each b_scale is [blocks of its columns][ceil(k' / 128)]. Both are given. On
+  /// GPUs the result is bf16 or f16, and bf16 with a gated activation.
+  bool block_scales = false;
   /// The steps after the sums of gemm_reduce_scatter and gemm_all_reduce, which then have no activation.
   OperatorNorm norm = {};
   /// The execution strategy.
@@ -179,7 +183,7 @@ struct OperatorCall {
   /// gemm_reduce_scatter and gemm_all_reduce pass it, and PE 0's is added once.
   std::span<const void* const> bias = {};
   /// fp8: scales of this PE's rows of A; null means 1. all_gather_gemm: a single scale is the same on all PEs. Scales
-  /// per row are gathered like the rows, and the GEMM starts when all of them have arrived.
+  /// of rows and of blocks are gathered like the rows, and the GEMM starts when all of them have arrived.
   const float* a_scale = nullptr;
   /// fp8: one pointer for each B, or none: scales of this PE's columns of C.
   std::span<const float* const> b_scale = {};

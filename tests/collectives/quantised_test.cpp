@@ -168,6 +168,20 @@ TEST(Quantised, IsExactInTheSimulator) {
   for (const Case& one : cases()) expect_right_in_simulator(one, 1 + number++ % 8);
 }
 
+// Rounds of blocks differ in size where a block has enough elements, and small calls of the same plan have one round.
+TEST(Quantised, StaggeredRoundsOfAnAllReduceAreExact) {
+  Case one;
+  one.options.type = DType::kBF16;
+  one.options.wire = WireFormat::kFp8;
+  one.options.blocks = 3;
+  one.options.max_count = 70'001;
+  one.counts = {70'001, 129, 40'000, 70'001};
+  for (const bool in_place : {false, true}) {
+    one.in_place = in_place;
+    expect_right_in_simulator(one, 2 + (in_place ? 1 : 0));
+  }
+}
+
 TEST(Quantised, IsExactOnCpus) {
   int number = 0;
   for (const Case& one : cases()) {

@@ -242,6 +242,7 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
   // Rows of 16 bytes on each PE, of fp8 and of two B, too.
   auto epilogues = epilogue_cases(650, Size{288} * pes, Size{160} * pes, false);
   for (const EpilogueCase& c : cases.few_epilogues()) epilogues.push_back(c);
+  for (const EpilogueCase& c : block_scale_cases(300, Size{320} * pes, Size{144} * pes)) epilogues.push_back(c);
   auto layers = cases.layers();
   leave_out_copy_engines(epilogues);
   leave_out_copy_engines(layers);

@@ -36,6 +36,14 @@ void check_all(int pes, Size n, Size k, int tile_n, int threads = 1) {
   }
 }
 
+TEST(HostOperators, BlockScalesAreExact) {
+  for (EpilogueCase& c : test::block_scale_cases(21, 320, 288)) {
+    c.options.tile_m = 16;
+    c.options.tile_n = 64;
+    check_case(c, 2, 1);
+  }
+}
+
 TEST(HostOperators, ExactOnOnePe) { check_all(1, 41, 37, 16); }
 TEST(HostOperators, ExactOnTwoPes) { check_all(2, 48, 48, 32); }
 TEST(HostOperators, ExactOnTwoPesOfThreeThreads) { check_all(2, 48, 48, 32, 3); }

@@ -32,7 +32,9 @@ inline std::ostream& operator<<(std::ostream& out, const EpilogueCase& c) {
   if (o.copy_by) out << (*o.copy_by == CopyBy::kSm ? " sm" : " copy_engine");
   out << (o.direction == Direction::kPull ? " pull" : " push");
   if (o.reduction) out << (*o.reduction == Reduction::kChain ? " chain" : " owner");
-  if (c.scaled) out << " scales" << (o.a_scale_per_row ? " by row" : "") << (o.b_scale_per_column ? " by column" : "");
+  if (c.scaled)
+    out << " scales" << (o.a_scale_per_row ? " by row" : "") << (o.b_scale_per_column ? " by column" : "")
+        << (o.block_scales ? " by block" : "");
   return out << (o.ns.empty() ? "" : " several B");
 }
 
@@ -56,7 +58,7 @@ class OperatorWithEpilogue {
       : world_(world), case_(test), memory_(memory), room_(room), plan_(make_operator(world, test.op, test.options)) {
     const OperatorOptions& o = test.options;
     a_ = take(o.m * o.k * size_of(o.type));
-    a_scale_ = reinterpret_cast<float*>(take(o.m * Size{sizeof(float)}));
+    a_scale_ = reinterpret_cast<float*>(take(o.m * scale_blocks(o.k) * Size{sizeof(float)}));
     Size first = 0;
     for (const Size n : o.ns.empty() ? std::vector{o.n} : o.ns) {
       const Range all{first, first + n};
@@ -65,7 +67,7 @@ class OperatorWithEpilogue {
       factor.b = take(n * o.k * size_of(o.type));
       factor.c = take(o.m * n * size_of(o.result_type()));
       factor.bias = take(n * 4);
-      factor.b_scale = reinterpret_cast<float*>(take(n * Size{sizeof(float)}));
+      factor.b_scale = reinterpret_cast<float*>(take(n * scale_blocks(o.k) * Size{sizeof(float)}));
       factor.c_scale = reinterpret_cast<float*>(take(Size{sizeof(float)}));
       first += n;
     }
@@ -78,7 +80,12 @@ class OperatorWithEpilogue {
     const int data = run % kEpilogueData;
     put(a_, o.type, shards.a_rows, shards.a_cols, [&](Size i, Size l) { return element(data, 0, i, l); });
     const Range scaled_rows = o.a_scale_per_row ? shards.a_rows : Range{0, 1};
-    put(a_scale_, DType::kF32, scaled_rows, {0, 1}, [&](Size i, Size) { return a_scale(run, i); });
+    const Range depth{0, scale_blocks(shards.a_cols.size())};
+    const int part = part_of_depth();
+    if (o.block_scales)
+      put(a_scale_, DType::kF32, shards.a_rows, depth, [&](Size i, Size l) { return block_a(run, part, i, l); });
+    else
+      put(a_scale_, DType::kF32, scaled_rows, {0, 1}, [&](Size i, Size) { return a_scale(run, i); });
     for (const Factor& factor : factors_) {
       const auto at = [&](Size j, Size l) { return element(data, 1, j, l); };
       if (o.b_layout == BLayout::kNxK)
@@ -87,7 +94,11 @@ class OperatorWithEpilogue {
         put(factor.b, o.type, shards.b_cols, factor.columns, [&](Size l, Size j) { return at(j, l); });
       put(factor.bias, bias_dtype(), {0, 1}, factor.columns, [&](Size, Size j) { return bias(run, j); });
       const Range scaled_cols = o.b_scale_per_column ? factor.columns : Range{0, 1};
-      put(factor.b_scale, DType::kF32, {0, 1}, scaled_cols, [&](Size, Size j) { return b_scale(run, j); });
+      if (o.block_scales)
+        put(factor.b_scale, DType::kF32, {0, scale_blocks(factor.columns.size())}, depth,
+            [&](Size j, Size l) { return block_b(run, part, j, l); });
+      else
+        put(factor.b_scale, DType::kF32, {0, 1}, scaled_cols, [&](Size, Size j) { return b_scale(run, j); });
       put(factor.c_scale, DType::kF32, {0, 1}, {0, 1}, [&](Size, Size) { return kCScale; });
       put(factor.c, o.result_type(), shards_of(o.m).c_rows, factor.columns, [](Size, Size) { return kUntouched; });
     }
@@ -148,6 +159,26 @@ class OperatorWithEpilogue {
   float b_scale(int run, Size col) const {
     return case_.options.b_scale_per_column ? std::ldexp(1.0F, -static_cast<int>((col / 3 + run) % 2)) : 0.5F;
   }
+  /// Returns the number of this PE's part of the depth.
+  int part_of_depth() const { return case_.op == Operator::kAllGatherGemm ? 0 : world_.pe(); }
+  /// Scales of the block `at` of a part of the depth: of a row of A, and of 128 columns of a PE's B.
+  static float block_a(int run, int part, Size row, Size at) { return (row + at + part + run) % 3 == 0 ? 0.5F : 1; }
+  static float block_b(int run, int part, Size block, Size at) { return (block + at + part + run) % 2 == 0 ? 0.5F : 1; }
+  double sum_of_blocks(const Factor& factor, int run, Size row, Size col) const {
+    const OperatorOptions& o = case_.options;
+    const int parts = case_.op == Operator::kAllGatherGemm ? 1 : world_.num_pes();
+    const int data = run % kEpilogueData;
+    double sum = 0;
+    for (int part = 0; part < parts; ++part) {
+      const Range depth = split(o.k, parts)[part];
+      for (Size l = depth.begin; l < depth.end; ++l) {
+        const Size at = (l - depth.begin) / kScaleBlock;
+        sum += static_cast<double>(element(data, 0, row, l) * element(data, 1, col, l)) * block_a(run, part, row, at) *
+               block_b(run, part, (col - factor.columns.begin) / kScaleBlock, at);
+      }
+    }
+    return sum;
+  }
   static float bias(int run, Size col) { return static_cast<float>((col * 7 + run) % 5 - 2); }
 
   template <class Value>
@@ -179,7 +210,9 @@ class OperatorWithEpilogue {
         const T* at = got.data() + (some.begin - rows.begin) * factor.columns.size();
         for (Size i = some.begin; i < some.end; ++i)
           for (Size j = factor.columns.begin; j < factor.columns.end; ++j) {
-            const float want = expected(sums[static_cast<std::size_t>(i * o.n + j)], run, i, j);
+            const double sum =
+                o.block_scales ? sum_of_blocks(factor, run, i, j) : sums[static_cast<std::size_t>(i * o.n + j)];
+            const float want = expected(sum, run, i, j);
             const float is = convert<float>(*at++);
             const double allowed = curved ? 1.01 * rounding_unit(o.result_type()) * std::abs(want) + 2e-3 : 0;
             found +=
@@ -195,7 +228,7 @@ class OperatorWithEpilogue {
 
   float expected(double sum, int run, Size row, Size col) const {
     const OperatorOptions& o = case_.options;
-    if (case_.scaled) sum *= a_scale(run, row) * b_scale(run, col);
+    if (case_.scaled && !o.block_scales) sum *= a_scale(run, row) * b_scale(run, col);
     if (case_.bias) sum += bias(run, col);
     return activate(o.activation, static_cast<float>(sum)) * (scales_c() ? kCScale : 1);
   }
@@ -210,6 +243,38 @@ class OperatorWithEpilogue {
   float* a_scale_ = nullptr;
   std::vector<Factor> factors_;
 };
+
+/// Returns the forms of every operator with scales of blocks.
+inline std::vector<EpilogueCase> block_scale_cases(Size m, Size n, Size k) {
+  std::vector<EpilogueCase> all;
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+    for (const Form form : {Form::kOverlapped, Form::kSequential, Form::kDecomposed, Form::kSuitable})
+      for (const CopyBy copy_by : {CopyBy::kCopyEngine, CopyBy::kSm}) {
+        EpilogueCase c;
+        c.op = op;
+        c.scaled = true;
+        c.bias = form == Form::kOverlapped;
+        OperatorOptions& o = c.options;
+        o.m = m;
+        o.n = n;
+        o.k = k;
+        o.type = DType::kE4M3;
+        o.block_scales = true;
+        o.use_tuned = false;
+        o.form = form;
+        if (form != Form::kSuitable) o.copy_by = copy_by;
+        if (form != Form::kSuitable && op != Operator::kAllGatherGemm) o.reduction = Reduction::kOwner;
+        if (op == Operator::kGemmAllReduce && form == Form::kOverlapped) o.shots = copy_by == CopyBy::kSm ? 1 : 2;
+        if (op == Operator::kAllGatherGemm && form == Form::kOverlapped) o.ns = {n / 2, n - n / 2};
+        if (op == Operator::kGemmReduceScatter && form == Form::kSequential) o.out_type = DType::kF16;
+        all.push_back(c);
+        if (op == Operator::kAllGatherGemm || form != Form::kOverlapped) continue;
+        all.push_back(c);
+        all.back().options.shots = op == Operator::kGemmAllReduce ? 2 : 0;
+        all.back().options.reduction = Reduction::kChain;
+      }
+  return all;
+}
 
 /// Returns every operator, form, transport, direction and reduction with each type, layout, bias, activation and kind
 /// of scales. Not all combinations occur, but each value occurs with many others. `fp8_kxn`: also those that GPUs

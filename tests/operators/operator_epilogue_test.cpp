@@ -57,6 +57,22 @@ TEST(OperatorEpilogue, ExactOnTwoPes) { check_all({"h200x8", 2}); }
 TEST(OperatorEpilogue, ExactOnThreePes) { check_all({"h200x8", 3}); }
 TEST(OperatorEpilogue, ExactBetweenNodes) { check_all({"h200x8", 4, 2}); }
 
+void check_block_scales(const Place& place) {
+  std::uint64_t seed = 1;
+  for (EpilogueCase& c : test::block_scale_cases(21, 320, 144 * place.pes)) {
+    c.options.tile_m = 16;
+    c.options.tile_n = 64;
+    if (place.pes_per_node > 0 && c.options.reduction == Reduction::kChain) continue;  // one node only
+    SCOPED_TRACE(::testing::Message() << c << " on " << place);
+    EXPECT_EQ(wrong_on(place, c, seed++), 0);
+  }
+}
+
+// The last block of a row of A has 16 elements, and the last one of B's columns is cut by the PEs.
+TEST(OperatorEpilogue, BlockScalesAreExactOnOnePe) { check_block_scales({"h200x8", 1}); }
+TEST(OperatorEpilogue, BlockScalesAreExactOnTwoPes) { check_block_scales({"h200x8", 2}); }
+TEST(OperatorEpilogue, BlockScalesAreExactBetweenNodes) { check_block_scales({"h200x8", 4, 2}); }
+
 /// Each way of adding up partial sums, with one activation after the other, and odd sizes.
 void check_sums(const Place& place) {
   int number = place.pes;
@@ -178,6 +194,15 @@ TEST(OperatorEpilogue, WhatCannotBeIsRefused) {
   o = fp8;
   o.a_scale_per_row = true;
   EXPECT_EQ(refusal(gather, o), "a_scale: none given, allowed with a_scale_per_row is one for each row");
+
+  o = fp8;
+  o.block_scales = true;
+  EXPECT_EQ(refusal(gather, o), "a_scale: none given, allowed with block_scales is one for each block");
+  o.b_scale_per_column = true;
+  EXPECT_EQ(refusal(gather, o), "b_scale_per_column: given with block_scales, allowed is one of them");
+  o = plain;
+  o.block_scales = true;
+  EXPECT_EQ(refusal(scatter, o), "block_scales: given, allowed for fp8_e4m3 alone");
 
   const float one = 1;
   const float* const scales[] = {&one, &one};

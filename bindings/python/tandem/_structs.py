@@ -53,6 +53,7 @@ class Problem(ctypes.Structure):
         ("quantisation", _int),
         ("scale", _double),
         ("shares_memory", _int),
+        ("block_scales", _int),
     ]
 
 

@@ -49,14 +49,14 @@ struct QuantisedAllReduce {
 
  private:
   static constexpr int kSlots = 3;
-  static constexpr int kAhead = kSlots - 1;            // rounds whose inputs are on their way
-  static constexpr Size kMostOfRound = Size{8} << 10;  // elements from one PE to another
+  static constexpr int kAhead = kSlots - 1;             // rounds whose inputs are on their way
+  static constexpr Size kMostOfRound = Size{16} << 10;  // elements from one PE to another
 
   TANDEM_DEVICE static Size shard_of(Size count, int pes) { return round_up(ceil_div(count, pes), kScaleGroup); }
 
   template <class Code, class Block>
   TANDEM_DEVICE static void run_rounds(Block& block, const Args& a) {
-    const CodeRounds rounds(block, a.rounds, shard_of(a.count, block.num_pes()), a.inputs.each);
+    const CodeRounds rounds(block, a.rounds, shard_of(a.count, block.num_pes()), a.inputs.each, true);
     for (Size i = 0; i < kAhead; ++i) send_inputs<Code>(block, a, rounds, i);
     for (Size i = 0; i < rounds.count(); ++i) {
       send_sums<Code>(block, a, rounds, i);
@@ -77,9 +77,15 @@ struct QuantisedAllReduce {
   TANDEM_DEVICE static void send_inputs(Block& block, const Args& a, const CodeRounds& rounds, Size i) {
     if (i >= rounds.count()) return;
     const CodePlace<Code> own = a.inputs.template place<Code>(block, rounds.number(i), block.pe());
-    for (const int pe : block.pes_from_self())
+    const auto send_to = [&](int pe) {
       send_codes(block, a.in.local(), elements(block, a, rounds.chunk(i), pe), own, OnePe{pe});
+    };
+    // Half of the blocks begin with their own shard, so that links and SMs are busy at the same time.
+    const bool own_first = block.index() % 2 == 0;
+    if (own_first) send_to(block.pe());
+    for (const int pe : block.peers_from_self()) send_to(pe);
     block.notify_all(a.inputs.arrived, rounds.number(i));
+    if (!own_first) send_to(block.pe());
   }
 
   template <class Code, class Block>
@@ -87,8 +93,11 @@ struct QuantisedAllReduce {
     const Epoch round = rounds.number(i);
     block.wait_all(a.inputs.arrived, round);
     const CodePlace<Code> own = a.sums.template place<Code>(block, round, block.pe());
-    for (const Range tile : code_tiles<Code>(block, elements(block, a, rounds.chunk(i), block.pe()).size()))
-      store_codes(block, sum_codes<Code>(block, a.inputs, round, tile), own, tile.begin, block.pes_from_self());
+    const Range to = elements(block, a, rounds.chunk(i), block.pe());
+    for (const Range tile : code_tiles<Code>(block, to.size())) {
+      const auto sum = sum_codes<Code>(block, a.inputs, round, tile);
+      block.store(a.out.local() + to.begin, tile, store_codes(block, sum, own, tile.begin, block.peers_from_self()));
+    }
     block.notify_all(a.sums.arrived, round);
   }
 
@@ -96,7 +105,7 @@ struct QuantisedAllReduce {
   TANDEM_DEVICE static void take_sums(Block& block, const Args& a, const CodeRounds& rounds, Size i) {
     const Epoch round = rounds.number(i);
     block.wait_all(a.sums.arrived, round);
-    for (const int pe : block.pes_from_self()) {
+    for (const int pe : block.peers_from_self()) {
       const CodePlace<Code> from = a.sums.template place<Code>(block, round, pe);
       const Range to = elements(block, a, rounds.chunk(i), pe);
       for (const Range tile : code_tiles<Code>(block, to.size()))

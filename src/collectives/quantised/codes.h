@@ -80,19 +80,21 @@ struct OnePe {
   TANDEM_DEVICE const int* end() const { return &pe + 1; }
 };
 
-/// Stores the codes of `values` and their scales at element `at` of the place on each PE of `pes`.
+/// Stores the codes of `values` and their scales at element `at` of the place on each PE of `pes`. Returns the values
+/// of these codes.
 template <class Code, class Block, class Values, class Pes>
-TANDEM_DEVICE void store_codes(Block& block, const Values& values, const CodePlace<Code>& to, Size at, const Pes& pes) {
+TANDEM_DEVICE auto store_codes(Block& block, const Values& values, const CodePlace<Code>& to, Size at, const Pes& pes) {
   const auto scales =
       block.template group_greatest<kScaleGroup>(values.map([](float x) { return fabsf(x); })).map([](float greatest) {
         return wire_scale<Code>(greatest);
       });
-  const auto codes =
-      values.zip(scales, [](float x, float scale) { return CodeFormat<Code>::rounded(x * (1.0F / scale)); });
+  const auto codes = values.zip(
+      scales, [](float x, float scale) { return convert<Code>(CodeFormat<Code>::rounded(x * (1.0F / scale))); });
   for (const int pe : pes) {
     block.store(to.codes.on(pe), {at, at + codes.size()}, codes);
     block.template store_group_firsts<kScaleGroup>(to.scales.on(pe) + at / kScaleGroup, scales);
   }
+  return codes.zip(scales, [](Code code, float scale) { return convert<float>(code) * scale; });
 }
 
 /// Does the same for elements in memory.
@@ -129,23 +131,34 @@ TANDEM_DEVICE Tiles code_tiles(Block& block, Size size) {
 /// The rounds of this block's part of `size` elements. Numbers continue over all calls, alike on all PEs.
 class CodeRounds {
  public:
+  /// If `staggered`, the first rounds of a large part differ in size between blocks. Else all blocks would convert at
+  /// one time, while the links idle, and store at another.
   template <class Block>
-  TANDEM_DEVICE CodeRounds(Block& block, const Epochs& epochs, Size size, Size each)
+  TANDEM_DEVICE CodeRounds(Block& block, const Epochs& epochs, Size size, Size each, bool staggered = false)
       : part_(split(size, block.count(), kScaleGroup)[block.index()]),
         each_(each),
-        count_(ceil_div(part_.size(), each)),
+        missing_(staggered && part_.size() >= kLargePart ? each - first_of(block.index(), each) : 0),
+        count_(ceil_div(missing_ + part_.size(), each)),
         first_(block.next_epoch(epochs, static_cast<Epoch>(count_))) {}
 
   TANDEM_DEVICE Size count() const { return count_; }
   TANDEM_DEVICE Range chunk(Size i) const {
-    const Size begin = part_.begin + i * each_;
-    return {begin, min(begin + each_, part_.end)};
+    const Size begin = part_.begin - missing_ + i * each_;
+    return {max(begin, part_.begin), min(begin + each_, part_.end)};
   }
   TANDEM_DEVICE Epoch number(Size i) const { return first_ + static_cast<Epoch>(i); }
 
  private:
+  static constexpr Size kLargePart = 3072;
+
+  TANDEM_DEVICE static Size first_of(int block, Size each) {
+    constexpr int kSizes = 8;
+    return round_up(each * (1 + block % kSizes) / kSizes, kScaleGroup);
+  }
+
   Range part_;
   Size each_;
+  Size missing_;  // elements by which the first round is smaller than the others
   Size count_;
   Epoch first_;
 };

@@ -86,9 +86,8 @@ void check_gemm(const Gemm& gemm, int sm_count) {
   require_aligned(gemm.destination.c(), "c");
   require_aligned(gemm.bias, "bias");
   const GemmScales& scales = gemm.scales;
-  if (gemm.groups.count == 0 && (scales.blocks || scales.out != nullptr))
-    throw Unsupported(fmt::format("gemm: scales.{} is set, the GPU's kernels have scales of blocks with groups only",
-                                  scales.blocks ? "blocks" : "out"));
+  if (gemm.groups.count == 0 && scales.out != nullptr)
+    throw Unsupported("gemm: scales.out is set, the GPU's kernels make scales of C with groups only");
   if (size_of(gemm.type) != 1 && (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr))
     throw Unsupported(fmt::format("gemm: scales are set with type {}, the GPU's kernels scale fp8", name(gemm.type)));
   if (size_of(gemm.out_type) == 1 && gemm.destination.ring() != nullptr)

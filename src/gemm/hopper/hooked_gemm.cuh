@@ -4,14 +4,16 @@
 
 #include "gemm/hopper/plain_mainloop.cuh"
 
+#include "gemm/hopper/groups/scaled_mainloop.cuh"
 #include "gemm/hopper/kernel_launch.cuh"
 #include "gemm/hopper/tile_store.cuh"
 
 namespace tandem::cuda {
 
 /// Element is the type of A and B, Out the type of C. Gated: for the gated activations. Two blocks of a cluster share a
-/// tile column: each loads half of B's rows for both.
-template <class Element, class Out, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK, bool Gated = false>
+/// tile column: each loads half of B's rows for both. Blocks: for fp8 with scales of blocks.
+template <class Element, class Out, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK, bool Gated = false,
+          bool Blocks = false>
 class HookedGemm {
   static constexpr bool kScaled = sizeof(Element) == 1;
   static constexpr int kCluster = 2;
@@ -21,12 +23,13 @@ class HookedGemm {
   using Store = TileStore<Out, TileM, TileN, kScaled, Gated>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
   using Plain = PlainMainloop<Element, Layout, Tile, Cluster, kReserved>;
-  using Mainloop = GatedMainloop<typename Plain::Type>;
+  using Hooked = GatedMainloop<typename Plain::Type>;
+  using Mainloop = std::conditional_t<Blocks, ScaledMainloop<typename Plain::Type, Gated, Hooked>, Hooked>;
   using Kernel = HookedKernel<Mainloop, Store>;
 
  public:
   static constexpr GemmKernel description(DType type, DType out_type) {
-    return {type, out_type, TileM, TileN, Layout, launch, load_gemm_kernel<Kernel>, false, Gated};
+    return {type, out_type, TileM, TileN, Layout, launch, load_gemm_kernel<Kernel>, false, Gated, false, Blocks};
   }
 
  private:
@@ -42,6 +45,7 @@ class HookedGemm {
     params.k = narrow(gemm.k);
     params.mainloop = mainloop(gemm, *launch.context);
     params.store = Store::params(gemm, params.table, *launch.context);
+    if constexpr (Blocks) params.store.scales.a = params.store.scales.b = nullptr;  // the mainloop applies them
     params.record = launch.record;
     launch_gemm_kernel<Kernel>(launch, params, kCluster);
   }
@@ -64,6 +68,14 @@ class HookedGemm {
       params.gate.own = gemm.me;
       params.gate.own_begin = narrow(own.begin);
       params.own = Plain::params(gemm, gemm.own_a, own.size());
+    }
+    if constexpr (Blocks) {
+      params.scales.a = gemm.scales.a;
+      params.scales.b = gemm.scales.b;
+      params.scales.steps = narrow(scale_blocks(gemm.k));
+      params.scales.rows = narrow(gemm.m);
+      params.scales.blocks_of_n = narrow(GemmScales::blocks_of_columns(gemm.n, Gated));
+      params.scales.n = narrow(gemm.n);
     }
     return params;
   }

@@ -54,7 +54,8 @@ class HookedKernel {
     const std::uint64_t begin = profiler.now();
     if (group > 0) {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<232>();
-      if constexpr (Table::kOnDevice) cutlass::arch::wait_on_dependent_grids();
+      // Computing threads that read no table and no scales of blocks read nothing before the loads have arrived.
+      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks) cutlass::arch::wait_on_dependent_grids();
       compute(params, storage, pipeline, group - 1, profiler);
     } else {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();

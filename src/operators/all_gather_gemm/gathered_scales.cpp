@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "tandem/advanced/gemm_scales.h"
+
 namespace tandem::ops {
 
 GatheredScales::GatheredScales(World& world, const Settings& settings) : team_(world.team()) {
-  if (!settings.options.a_scale_per_row) return;
-  const Size most = std::max<Size>(1, settings.rows(team_, settings.options.m).shard_rows());
+  const OperatorOptions& o = settings.options;
+  of_row_ = o.block_scales ? scale_blocks(o.k) : o.a_scale_per_row ? 1 : 0;
+  if (of_row_ == 0) return;
+  const Size most = std::max<Size>(1, settings.rows(team_, o.m).shard_rows()) * of_row_;
   CollectiveOptions options;
   options.type = DType::kF32;
   options.max_count = most;
@@ -18,8 +22,8 @@ GatheredScales::GatheredScales(World& world, const Settings& settings) : team_(w
 void GatheredScales::gather(Stream& main, const float* own, Size m) {
   if (!gather_) return;
   const Split shards = split(m, team_.size);
-  main.copy_async(own_.local(), own, shards[team_.me].size() * Size{sizeof(float)});
-  gather_->run(main, own_.as<std::byte>(), all_.as<std::byte>(), shards.step());
+  main.copy_async(own_.local(), own, shards[team_.me].size() * of_row_ * Size{sizeof(float)});
+  gather_->run(main, own_.as<std::byte>(), all_.as<std::byte>(), shards.step() * of_row_);
 }
 
 }  // namespace tandem::ops

@@ -1,5 +1,6 @@
 #pragma once
-/// The gather of the scales of A's rows. They are 4 bytes for each row of K elements, so they go first and as a whole.
+/// The gather of the scales of A's rows or blocks. They are 4 bytes for each row of K elements or for each 128
+/// elements, so they go first and as a whole.
 
 #include "operators/plan/operator.h"
 #include "tandem/collectives.h"
@@ -8,16 +9,17 @@ namespace tandem::ops {
 
 class GatheredScales {
  public:
-  /// Gathers nothing unless A has a scale for each row.
+  /// Gathers nothing unless A has scales of rows or blocks.
   GatheredScales(World& world, const Settings& settings);
 
-  /// Enqueues the gather of `m` scales, of which `own` are this PE's.
+  /// Enqueues the gather of the scales of `m` rows, of which `own` are this PE's.
   void gather(Stream& main, const float* own, Size m);
   /// Returns the scales of all rows; null if none were gathered.
   const float* all() const { return gather_ ? all_.local() : nullptr; }
 
  private:
   Team team_;
+  Size of_row_ = 0;  // scales of a row
   std::unique_ptr<CollectivePlan> gather_;
   Symm<float> own_;  // a whole shard, also if the user's is shorter
   Symm<float> all_;

@@ -21,6 +21,7 @@ Gemm descriptor_of(const Settings& settings, const Team& team, const OperatorCal
   gemm.scales.a_per_row = o.a_scale_per_row;
   gemm.scales.b = call.b_scale.empty() ? nullptr : call.b_scale[i];
   gemm.scales.b_per_column = o.b_scale_per_column;
+  gemm.scales.blocks = o.block_scales;
   gemm.scales.c = call.c_scale.empty() ? nullptr : call.c_scale[i];
   gemm.workspace = settings.workspace;
   gemm.rows = settings.rows(team, call.m);

@@ -65,6 +65,9 @@ void check(const OperatorOptions& options, const OperatorCall& call) {
         fmt::format("c_scale: given, allowed for a result of {} is none", name(options.result_type())));
   if (options.a_scale_per_row && call.a_scale == nullptr)
     throw InvalidArgument("a_scale: none given, allowed with a_scale_per_row is one for each row");
+  if (options.block_scales && (call.a_scale == nullptr || call.b_scale.empty()))
+    throw InvalidArgument(fmt::format("{}: none given, allowed with block_scales is one for each block",
+                                      call.a_scale == nullptr ? "a_scale" : "b_scale"));
   check_announced(options, call);
 }
 
@@ -98,14 +101,21 @@ Matrices matrices(Operator op, const OperatorOptions& options, const Team& team,
   };
   add(all.read, "a", 0, call.a, a_rows * k * type);
   add(all.written, "gathered", 0, call.gathered, call.m * k * type);
-  add(all.read, "a_scale", 0, call.a_scale, (options.a_scale_per_row ? a_rows : 1) * kFloat);
+  GemmScales scales;
+  scales.a_per_row = options.a_scale_per_row;
+  scales.blocks = options.block_scales;
+  const Size of_row = scales.of_row(k);
+  add(all.read, "a_scale", 0, call.a_scale, (of_row > 0 ? a_rows * of_row : 1) * kFloat);
   for (std::size_t i = 0; i < call.b.size(); ++i) {
     const Size whole = options.ns.empty() ? options.n : options.ns[i];
     const Size n = gathers ? shard(whole) : whole;
     add(all.read, "b", i, call.b[i], n * k * type);
     if (!call.bias.empty()) add(all.read, "bias", i, call.bias[i], n * std::max(out, size_of(DType::kBF16)));
-    if (!call.b_scale.empty())
-      add(all.read, "b_scale", i, call.b_scale[i], (options.b_scale_per_column ? n : 1) * kFloat);
+    const Size of_b = options.block_scales
+                          ? GemmScales::blocks_of_columns(n, is_gated(options.activation)) * scale_blocks(k)
+                      : options.b_scale_per_column ? n
+                                                   : 1;
+    if (!call.b_scale.empty()) add(all.read, "b_scale", i, call.b_scale[i], of_b * kFloat);
     if (!call.c_scale.empty()) add(all.read, "c_scale", i, call.c_scale[i], kFloat);
     add(all.written, "c", i, call.c[i], c_rows * columns_after(options.activation, n) * size_of(options.c_type()));
   }

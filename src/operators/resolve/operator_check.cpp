@@ -29,6 +29,23 @@ void require_one_of(const char* what, E given, E last) {
           fmt::format("0 to {}", static_cast<int>(last)));
 }
 
+void check_block_scales(const OperatorOptions& options, bool on_gpus) {
+  if (options.type != DType::kE4M3) throw InvalidArgument("block_scales: given, allowed for fp8_e4m3 alone");
+  if (options.a_scale_per_row || options.b_scale_per_column)
+    throw InvalidArgument(fmt::format("{}: given with block_scales, allowed is one of them",
+                                      options.a_scale_per_row ? "a_scale_per_row" : "b_scale_per_column"));
+  if (!on_gpus) return;
+  const DType out = options.result_type();
+  if (out != DType::kBF16 && (out != DType::kF16 || is_gated(options.activation)))
+    throw InvalidArgument(fmt::format("out_type: {} given, allowed with block_scales{} on GPUs is bf16{}", name(out),
+                                      is_gated(options.activation) ? " and a gated activation" : "",
+                                      is_gated(options.activation) ? "" : " or f16"));
+  constexpr int kTileM = 128, kTileN = 256;
+  if (options.tile_m != kTileM || options.tile_n != kTileN)
+    throw InvalidArgument(fmt::format("tile_m, tile_n: {}x{} given, allowed with block_scales on GPUs is {}x{}",
+                                      options.tile_m, options.tile_n, kTileM, kTileN));
+}
+
 void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
   const bool gather = op == Operator::kAllGatherGemm;
   const bool fp8 = options.type == DType::kE4M3;
@@ -46,6 +63,7 @@ void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
   if (!fp8 && (options.a_scale_per_row || options.b_scale_per_column))
     throw InvalidArgument(fmt::format("{}: given, allowed for fp8_e4m3 alone",
                                       options.a_scale_per_row ? "a_scale_per_row" : "b_scale_per_column"));
+  if (options.block_scales) check_block_scales(options, on_gpus);
   if (fp8 && on_gpus && options.b_layout == BLayout::kKxN)
     throw InvalidArgument(
         "b_layout: KxN given, allowed for fp8_e4m3 on GPUs is NxK (the tensor cores read fp8 along k): transpose B, "

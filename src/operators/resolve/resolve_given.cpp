@@ -58,6 +58,13 @@ void Resolver::take_cached() {
 }
 
 void Resolver::limit_tile() {
+  if (place_.on_gpus && o_.block_scales) {
+    const OperatorOptions only;  // a tuned tile may be another one
+    o_.tile_m = only.tile_m;
+    o_.tile_n = only.tile_n;
+    origins_.set(Choosable::kTile, OptionSource::kRule, "GPUs have one tile for scales of blocks");
+    return;
+  }
   if (!place_.on_gpus || o_.type != DType::kE4M3 || o_.tile_n <= kMostFp8TileN) return;
   o_.tile_n = kMostFp8TileN;
   origins_.set(Choosable::kTile, OptionSource::kRule, "GPUs have no kernel of fp8 with wider tiles");

@@ -79,8 +79,8 @@ class FragmentPlace {
   /// For values whose vectors are not 16 bytes of T.
   template <class T, class A, int W, int V>
   __device__ void store_converted(T* to, Range range, const Fragment<A, W, V>& values) const {
-    if constexpr (sizeof(T) == 1 && (W == 4 || W == 8)) {
-      store_bytes(to + range.begin, values);
+    if constexpr ((sizeof(T) == 1 && (W == 4 || W == 8)) || (sizeof(T) > 1 && W == 16)) {
+      store_words(to + range.begin, values);
     } else {
       each(values, [&](int at, A value) { to[range.begin + at] = convert<T>(value); });
     }
@@ -120,22 +120,27 @@ class FragmentPlace {
     }
   }
 
-  /// Stores a vector's bytes as one word. Single bytes would take as many stores, each over a peer's link.
+  /// Stores a vector's bytes as words of up to 16 bytes. Single elements would take more stores, each over a peer's
+  /// link if `to` is remote.
   template <class T, class A, int W, int V>
-  __device__ void store_bytes(T* to, const Fragment<A, W, V>& values) const {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(to) % W == 0;
+  __device__ void store_words(T* to, const Fragment<A, W, V>& values) const {
+    constexpr int kBytes = W * static_cast<int>(sizeof(T));
+    constexpr int kWord = kBytes < 16 ? kBytes : 16;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(to) % kWord == 0;
     const int size = static_cast<int>(values.size());
     each_vector(values, [&](int at, int u) {
-      alignas(W) T bytes[W];
+      alignas(kWord) T elements[W];
 #pragma unroll
-      for (int i = 0; i < W; ++i) bytes[i] = convert<T>(values.at(u, i));
+      for (int i = 0; i < W; ++i) elements[i] = convert<T>(values.at(u, i));
       if (aligned && at + W <= size) {
-        using Word = WordOfSize<W>;
-        *reinterpret_cast<Word*>(to + at) = *reinterpret_cast<const Word*>(bytes);
+        using Word = std::conditional_t<kWord == 16, Vector, WordOfSize<kWord>>;
+#pragma unroll
+        for (int i = 0; i < kBytes / kWord; ++i)
+          reinterpret_cast<Word*>(to + at)[i] = reinterpret_cast<const Word*>(elements)[i];
       } else {
 #pragma unroll
         for (int i = 0; i < W; ++i)
-          if (at + i < size) to[at + i] = bytes[i];
+          if (at + i < size) to[at + i] = elements[i];
       }
     });
   }

@@ -1,7 +1,7 @@
 #pragma once
-/// The products of a grouped GEMM of fp8 values. The tensor cores add 128 of them at a time. The threads add these sums
-/// in f32, with the scales of the blocks if there are such. So long sums do not have the tensor cores' few bits, and
-/// integers stay exact.
+/// The products of a GEMM of fp8 values, grouped or with scales of blocks. The tensor cores add 128 of them at a time.
+/// The threads add these sums in f32, with the scales of the blocks if there are such. So long sums do not have the
+/// tensor cores' few bits, and integers stay exact.
 ///
 /// A warpgroup computes half of a tile's columns at a time: there are no registers for a second set of all sums.
 
@@ -22,44 +22,46 @@ struct BlockScales {
   int n = 0;
 };
 
-/// Gated: each 8 columns are gates and ups in turn, whose blocks have scales of their own.
-template <class Base, bool Gated>
-class ScaledMainloop : public GroupedMainloop<Base> {
-  using Grouped = GroupedMainloop<Base>;
+/// Gated: each 8 columns are gates and ups in turn, whose blocks have scales of their own. Loads: the mainloop whose
+/// loads it takes.
+template <class Base, bool Gated, class Loads = GroupedMainloop<Base>>
+class ScaledMainloop : public Loads {
   using Element = typename Base::ElementA;
   static constexpr int kGroup = 128;  // threads
   static constexpr int kHalf = 128;   // columns that are computed together, and those of a block of B
   static constexpr int kStages = Base::DispatchPolicy::Stages;
   static constexpr int kSums = kHalf / 2;  // of a thread in a half
   static_assert(cute::size<0>(typename Base::TileShape{}) == 128 && cute::size<1>(typename Base::TileShape{}) == 256);
-  static_assert(Grouped::kDepth == 128 && sizeof(Element) == 1);
+  static_assert(cute::size<2>(typename Base::TileShape{}) == 128 && sizeof(Element) == 1);
 
  public:
-  using MainloopPipeline = typename Grouped::MainloopPipeline;
-  using PipelineState = typename Grouped::PipelineState;
-  using TensorStorage = typename Grouped::TensorStorage;
+  using MainloopPipeline = typename Loads::MainloopPipeline;
+  using PipelineState = typename Loads::PipelineState;
+  using TensorStorage = typename Loads::TensorStorage;
   static constexpr bool kHasBlocks = true;
 
-  struct Params : Grouped::Params {
+  struct Params : Loads::Params {
     BlockScales scales;
   };
 
   /// Called by each computing thread before the steps of a tile. The epilogue's scales come to the L1 cache meanwhile:
   /// beside the stream of B, memory takes microseconds to answer.
-  __device__ void begin(const Params& params, const PanelTile& tile, int thread) {
+  template <class Tile>
+  __device__ void begin(const Params& params, const Tile& tile, int thread) {
     const BlockScales& s = params.scales;
+    const int group = group_of(tile);
     const int row = tile.row + thread / kGroup * 64 + thread % kGroup / 32 * 16 + thread % 32 / 4;
     const int block = tile.column * 2;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       a_[i] = min(row + 8 * i, s.rows - 1) * s.steps;
-      b_[i] = (tile.group * s.blocks_of_n + min(block + i, s.blocks_of_n - 1)) * s.steps;
+      b_[i] = (group * s.blocks_of_n + min(block + i, s.blocks_of_n - 1)) * s.steps;
     }
     constexpr int kLine = 32;  // floats
     const int place = thread * kLine;
     const int column = tile.column * 2 * kHalf + place;
     if (s.of_columns != nullptr && place <= 2 * kHalf && column < s.n)
-      prefetch_line(s.of_columns + Size{tile.group} * s.n + column);
+      prefetch_line(s.of_columns + Size{group} * s.n + column);
     if (s.of_rows != nullptr && place <= kGroup && tile.row + place < s.rows)
       prefetch_line(s.of_rows + tile.row + place);
   }
@@ -99,6 +101,9 @@ class ScaledMainloop : public GroupedMainloop<Base> {
       cute::GMMA::ss_op_selector<Element, Element, float, cute::Shape<cute::Int<128>, cute::Int<kHalf>, cute::Int<128>>,
                                  cute::GMMA::Major::K, cute::GMMA::Major::K>(),
       cute::Layout<cute::Shape<cute::_2, cute::_1, cute::_1>>{}));
+
+  __device__ static int group_of(const PanelTile& tile) { return tile.group; }
+  __device__ static int group_of(const WalkedTile&) { return 0; }
 
   /// The scales of this thread's two rows, and of two blocks of B.
   struct Factors {

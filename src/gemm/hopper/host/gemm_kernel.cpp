@@ -24,6 +24,9 @@ extern const GemmKernel kBf16Gated128x256;
 extern const GemmKernel kF16Gated128x256;
 extern const GemmKernel kE4m3ToBf16Gated128x128;
 extern const GemmKernel kE4m3ToE4m3Gated128x128;
+extern const GemmKernel kE4m3ToBf16Blocks128x256;
+extern const GemmKernel kE4m3ToF16Blocks128x256;
+extern const GemmKernel kE4m3ToBf16GatedBlocks128x256;
 extern const GemmKernel kBf16Groups128x256;
 extern const GemmKernel kF16Groups128x256;
 extern const GemmKernel kBf16GatedGroups128x256;
@@ -47,12 +50,13 @@ namespace {
 
 /// Describes a kernel, or the kernel that a GEMM needs.
 template <class T>
-std::string describe(const T& of, bool is_grouped, bool gated, bool quantises) {
+std::string describe(const T& of, bool is_grouped, bool gated, bool quantises, bool blocks) {
   const std::string types =
       of.type == of.out_type ? name(of.type) : fmt::format("{} to {}", name(of.type), name(of.out_type));
-  return fmt::format("{} {}x{}{}{}{}{}", types, of.tile_m, of.tile_n,
+  return fmt::format("{} {}x{}{}{}{}{}{}", types, of.tile_m, of.tile_n,
                      of.b_layout == BLayout::kKxN ? " with B as KxN" : "", gated ? " gated" : "",
-                     is_grouped ? " with groups" : "", quantises ? " with scales of C" : "");
+                     is_grouped ? " with groups" : "", quantises ? " with scales of C" : "",
+                     blocks && !is_grouped ? " with scales of blocks" : "");
 }
 
 /// Returns whether rows and matrices start at multiples of 16 bytes, as TMA needs.
@@ -68,7 +72,7 @@ bool is_for(const GemmKernel& kernel, const Gemm& gemm) {
   return kernel.type == gemm.type && kernel.out_type == gemm.out_type && kernel.tile_m == gemm.tile_m &&
          kernel.tile_n == gemm.tile_n && kernel.b_layout == gemm.b_layout &&
          kernel.is_grouped == (gemm.groups.count > 0) && kernel.gated == is_gated(gemm.activation) &&
-         kernel.quantises == (gemm.scales.out != nullptr);
+         kernel.quantises == (gemm.scales.out != nullptr) && (kernel.is_grouped || kernel.blocks == gemm.scales.blocks);
 }
 
 }  // namespace
@@ -87,6 +91,9 @@ std::span<const GemmKernel* const> gemm_kernels() {
                                   &kF16Gated128x256,
                                   &kE4m3ToBf16Gated128x128,
                                   &kE4m3ToE4m3Gated128x128,
+                                  &kE4m3ToBf16Blocks128x256,
+                                  &kE4m3ToF16Blocks128x256,
+                                  &kE4m3ToBf16GatedBlocks128x256,
                                   &kBf16Groups128x256,
                                   &kF16Groups128x256,
                                   &kBf16GatedGroups128x256,
@@ -125,11 +132,13 @@ const GemmKernel& find_gemm_kernel(const Gemm& gemm) {
   std::string known;
   for (const GemmKernel* kernel : gemm_kernels()) {
     if (is_for(*kernel, gemm)) return *kernel;
-    known += (known.empty() ? "" : ", ") + describe(*kernel, kernel->is_grouped, kernel->gated, kernel->quantises);
+    known += (known.empty() ? "" : ", ") +
+             describe(*kernel, kernel->is_grouped, kernel->gated, kernel->quantises, kernel->blocks);
   }
-  throw Unsupported(
-      fmt::format("gemm: tiles of {} given, the GPU's kernels are {}",
-                  describe(gemm, gemm.groups.count > 0, is_gated(gemm.activation), gemm.scales.out != nullptr), known));
+  throw Unsupported(fmt::format(
+      "gemm: tiles of {} given, the GPU's kernels are {}",
+      describe(gemm, gemm.groups.count > 0, is_gated(gemm.activation), gemm.scales.out != nullptr, gemm.scales.blocks),
+      known));
 }
 
 }  // namespace tandem::cuda
