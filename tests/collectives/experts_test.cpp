@@ -220,15 +220,31 @@ TEST(Experts, RefuseOutputsThatOverlap) {
               HasSubstr("out, out_scales: buffers that overlap"));
 }
 
+/// Returns the error of route_and_dispatch with changed calls.
+template <class Change>
+std::string refusal_of_both(ExpertTransport transport, const Change& change) {
+  return refusal([transport](Calls& c, std::int32_t*) { c.options.transport = transport; },
+                 [change](ExpertPlan& plan, Stream& stream, const Calls& calls) {
+                   Calls changed = calls;
+                   change(changed);
+                   plan.route_and_dispatch(stream, changed.route, changed.dispatch);
+                 });
+}
+
+/// The kernel of both reads choices while it writes rows.
+TEST(Experts, RefuseRowsOverChoices) {
+  for (const ExpertTransport transport : {ExpertTransport::kFused, ExpertTransport::kChunks}) {
+    const auto error = [&](auto change) { return refusal_of_both(transport, change); };
+    EXPECT_THAT(error([](Calls& c) { c.route.ids = c.dispatch.out; }), HasSubstr("ids, out: buffers that overlap"));
+    EXPECT_THAT(error([](Calls& c) { c.route.weights = static_cast<const float*>(c.dispatch.out); }),
+                HasSubstr("weights, out: buffers that overlap"));
+    EXPECT_THAT(error([](Calls& c) { c.route.tokens_on_device = static_cast<const std::int32_t*>(c.dispatch.out); }),
+                HasSubstr("tokens_on_device, out: buffers that overlap"));
+  }
+}
+
 TEST(Experts, RefuseRowsOfAnotherRouting) {
-  const auto error = [](auto change) {
-    return refusal([](Calls&, std::int32_t*) {},
-                   [change](ExpertPlan& plan, Stream& stream, const Calls& calls) {
-                     Calls changed = calls;
-                     change(changed);
-                     plan.route_and_dispatch(stream, changed.route, changed.dispatch);
-                   });
-  };
+  const auto error = [](auto change) { return refusal_of_both(ExpertTransport::kRule, change); };
   EXPECT_EQ(error([](Calls&) {}), "");
   EXPECT_EQ(error([](Calls& c) { c.dispatch.tokens = 1; }),
             "tokens: 1 rows for 2 tokens given to experts, allowed is a row for each token");
