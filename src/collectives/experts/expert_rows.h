@@ -1,8 +1,8 @@
 #pragma once
 /// The rows of one expert of this PE: their number, and their places by prefix sums over the choices of all PEs.
 ///
-/// One pass over the choices finds those of the expert and keeps them in order, since no place is known before the
-/// experts before it are counted. An expert with more choices than there is room for reads all choices again.
+/// One pass over the choices finds those of the expert and keeps them in order. No place is known before that, since
+/// places follow those of earlier experts. An expert with more choices than there is room for reads all choices again.
 
 #include "collectives/experts/all_choices.h"
 
