@@ -72,6 +72,20 @@ TEST(Experts, AreRightForManyTokensAndWideRows) {
   }
 }
 
+/// The routing kernel keeps twice the average number of an expert's choices. An expert that all tokens choose has more.
+TEST(Experts, AreRightIfAllTokensChooseOneExpert) {
+  for (const int align : {1, 8})
+    for (const Size tokens : {7, 1900}) {
+      ExpertRuns runs;
+      runs.options = {.max_tokens = tokens, .hidden = 8, .experts = 8, .top_k = 1, .align = align};
+      runs.options.transport = ExpertTransport::kChunks;
+      runs.rounds = {{"zipf:10", tokens, 1}};
+      SCOPED_TRACE(test::describe(runs, 2));
+      Simulation simulation(load_machine("h200x4"), 2);
+      simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+    }
+}
+
 /// A phantom run takes as long as the same run with data, up to the rounding of stores in steps.
 TEST(Experts, TakeTheSameTimeWithoutData) {
   const auto time_of = [](bool phantom, ExpertTransport transport, const char* routing) {
