@@ -8,6 +8,7 @@
 #include "gemm/contract/groups.h"
 #include "gemm/contract/scales.h"
 #include "gemm/hopper/host/gemm_kernel.h"
+#include "tandem/error.h"
 
 namespace tandem::bench {
 
@@ -70,6 +71,9 @@ extern "C" __attribute__((visibility("default"))) int tandem_bench_grouped_gemm(
     check_groups(gemm);
     check_scales(gemm);
     const cuda::GemmKernel& kernel = cuda::find_gemm_kernel(gemm);
+    if (!cuda::has_gemm_kernel(gemm))
+      throw Unsupported("rows and addresses are no multiples of 16 bytes, which TMA needs");
+    if (gemm.m == 0 || gemm.n == 0) return 0;  // TMA has no maps of empty matrices
     int sms = 0;
     int device = 0;
     cuda::check(cudaGetDevice(&device), "cudaGetDevice");

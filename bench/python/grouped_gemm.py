@@ -244,7 +244,7 @@ def cases(forms: list[str], types: list[str]) -> Iterator[Case]:
         ],
     }  # fmt: skip
     for counts in (ragged, [0, 0, 0], [1], [0, 3000, 0], [130] * 40):
-        for n, k in ((256, 64), (528, 272), (1536, 2048), (2080, 144)):
+        for n, k in ((256, 64), (544, 272), (1536, 2048), (2080, 144)):
             for together in (1, 4, 100):
                 for chunks in (1, 2):
                     for kind in (kind for name in types for kind in kinds[name]):

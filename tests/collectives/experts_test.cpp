@@ -72,6 +72,20 @@ TEST(Experts, AreRightForManyTokensAndWideRows) {
   }
 }
 
+/// The routing kernel keeps twice the average number of an expert's choices. An expert that all tokens choose has more.
+TEST(Experts, AreRightIfAllTokensChooseOneExpert) {
+  for (const int align : {1, 8})
+    for (const Size tokens : {7, 1900}) {
+      ExpertRuns runs;
+      runs.options = {.max_tokens = tokens, .hidden = 8, .experts = 8, .top_k = 1, .align = align};
+      runs.options.transport = ExpertTransport::kChunks;
+      runs.rounds = {{"zipf:10", tokens, 1}};
+      SCOPED_TRACE(test::describe(runs, 2));
+      Simulation simulation(load_machine("h200x4"), 2);
+      simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+    }
+}
+
 /// A phantom run takes as long as the same run with data, up to the rounding of stores in steps.
 TEST(Experts, TakeTheSameTimeWithoutData) {
   const auto time_of = [](bool phantom, ExpertTransport transport, const char* routing) {
@@ -220,15 +234,31 @@ TEST(Experts, RefuseOutputsThatOverlap) {
               HasSubstr("out, out_scales: buffers that overlap"));
 }
 
+/// Returns the error of route_and_dispatch with changed calls.
+template <class Change>
+std::string refusal_of_both(ExpertTransport transport, const Change& change) {
+  return refusal([transport](Calls& c, std::int32_t*) { c.options.transport = transport; },
+                 [change](ExpertPlan& plan, Stream& stream, const Calls& calls) {
+                   Calls changed = calls;
+                   change(changed);
+                   plan.route_and_dispatch(stream, changed.route, changed.dispatch);
+                 });
+}
+
+/// The kernel of both reads choices while it writes rows.
+TEST(Experts, RefuseRowsOverChoices) {
+  for (const ExpertTransport transport : {ExpertTransport::kFused, ExpertTransport::kChunks}) {
+    const auto error = [&](auto change) { return refusal_of_both(transport, change); };
+    EXPECT_THAT(error([](Calls& c) { c.route.ids = c.dispatch.out; }), HasSubstr("ids, out: buffers that overlap"));
+    EXPECT_THAT(error([](Calls& c) { c.route.weights = static_cast<const float*>(c.dispatch.out); }),
+                HasSubstr("weights, out: buffers that overlap"));
+    EXPECT_THAT(error([](Calls& c) { c.route.tokens_on_device = static_cast<const std::int32_t*>(c.dispatch.out); }),
+                HasSubstr("tokens_on_device, out: buffers that overlap"));
+  }
+}
+
 TEST(Experts, RefuseRowsOfAnotherRouting) {
-  const auto error = [](auto change) {
-    return refusal([](Calls&, std::int32_t*) {},
-                   [change](ExpertPlan& plan, Stream& stream, const Calls& calls) {
-                     Calls changed = calls;
-                     change(changed);
-                     plan.route_and_dispatch(stream, changed.route, changed.dispatch);
-                   });
-  };
+  const auto error = [](auto change) { return refusal_of_both(ExpertTransport::kRule, change); };
   EXPECT_EQ(error([](Calls&) {}), "");
   EXPECT_EQ(error([](Calls& c) { c.dispatch.tokens = 1; }),
             "tokens: 1 rows for 2 tokens given to experts, allowed is a row for each token");

@@ -161,7 +161,8 @@ class ExpertPlan {
   /// Enqueues the transfer of rows to experts. It throws as `route` does.
   void dispatch(Stream& stream, const DispatchCall& call);
   /// Enqueues the routing, and the transfer of rows with it. The results are those of `route` and `dispatch`, which it
-  /// calls unless the transport is kFused. It throws as `route` does, and InvalidArgument for two routings.
+  /// calls unless the transport is kFused. It throws as `route` does, and InvalidArgument for two routings or for
+  /// outputs of `rows` that overlap `choices`.
   void route_and_dispatch(Stream& stream, const RouteCall& choices, const DispatchCall& rows);
   /// Enqueues the weighted sums of the experts' rows. It throws as `route` does.
   void combine(Stream& stream, const CombineCall& call);

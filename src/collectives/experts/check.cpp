@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <initializer_list>
 #include <limits>
 
@@ -40,6 +41,23 @@ void check_separate(const Buffer& a, const Buffer& out) {
 }
 
 Size groups(const ExpertOptions& o) { return ceil_div(o.hidden, kScaleGroup); }
+
+std::array<Buffer, 3> inputs_of(const ExpertOptions& o, const RouteCall& call) {
+  const Size choices = call.tokens * o.top_k;
+  const Size id = size_of(call.id_type);
+  return {{{"ids", call.ids, choices * id, id},
+           {"weights", call.weights, call.weights == nullptr ? 0 : choices * 4, 4},
+           {"tokens_on_device", call.tokens_on_device, call.tokens_on_device == nullptr ? 0 : 4, 4}}};
+}
+
+std::array<Buffer, 2> outputs_of(const ExpertPlan& plan, const DispatchCall& call) {
+  const ExpertOptions& o = plan.options();
+  const bool is_fp8 = o.wire != ExpertWire::kType;
+  const Size element = is_fp8 ? 1 : size_of(o.type);
+  const Size rows = plan.dispatched_rows();
+  const Size scales = is_fp8 ? (o.scales_by_group ? plan.scales_stride() : rows) * groups(o) * 4 : 0;
+  return {{{"out", call.out, rows * o.hidden * element, element}, {"out_scales", call.out_scales, scales, 4}}};
+}
 
 }  // namespace
 
@@ -91,13 +109,8 @@ void check(const ExpertPlan& plan, const World& world, const RouteCall& call) {
   if (call.id_type != DType::kI32 && call.id_type != DType::kI64)
     throw InvalidArgument(
         fmt::format("id_type: {} given to {}, allowed are i32 and i64", name(call.id_type), kExperts));
-  const Size choices = call.tokens * o.top_k;
-  const Size id = size_of(call.id_type);
-  check_buffers(world,
-                {{"ids", call.ids, choices * id, id},
-                 {"weights", call.weights, call.weights == nullptr ? 0 : choices * 4, 4},
-                 {"tokens_on_device", call.tokens_on_device, call.tokens_on_device == nullptr ? 0 : 4, 4}},
-                {{"routing", call.routing, plan.routing_bytes(), 16}});
+  const auto in = inputs_of(o, call);
+  check_buffers(world, {in[0], in[1], in[2]}, {{"routing", call.routing, plan.routing_bytes(), 16}});
 }
 
 void check(const ExpertPlan& plan, const World& world, const DispatchCall& call) {
@@ -106,19 +119,30 @@ void check(const ExpertPlan& plan, const World& world, const DispatchCall& call)
   const Size type = size_of(o.type);
   const Size scales = o.wire == ExpertWire::kType ? 0 : groups(o) * 4;
   const Size in = o.wire == ExpertWire::kGiven ? 1 : type;
-  const Size out = o.wire == ExpertWire::kType ? type : 1;
   if (o.wire != ExpertWire::kGiven && call.x_scales != nullptr)
     throw InvalidArgument(
         fmt::format("x_scales: given to {} whose wire is {}, allowed with given", kExperts, name(o.wire)));
   if (o.wire == ExpertWire::kType && call.out_scales != nullptr)
     throw InvalidArgument(fmt::format("out_scales: given to {} whose wire is type, allowed with fp8", kExperts));
-  const Size rows = plan.dispatched_rows();
+  const auto out = outputs_of(plan, call);
   check_buffers(world,
                 {{"x", call.x, call.tokens * o.hidden * in, in},
                  {"x_scales", call.x_scales, o.wire == ExpertWire::kGiven ? call.tokens * scales : 0, 4},
                  {"routing", call.routing, plan.routing_bytes(), 16}},
-                {{"out", call.out, rows * o.hidden * out, out},
-                 {"out_scales", call.out_scales, (o.scales_by_group ? plan.scales_stride() : rows) * scales, 4}});
+                {out[0], out[1]});
+}
+
+void check(const ExpertPlan& plan, const World& world, const RouteCall& choices, const DispatchCall& rows) {
+  check(plan, world, choices);
+  check(plan, world, rows);
+  if (choices.routing != rows.routing)
+    throw InvalidArgument(fmt::format("routing: {} and {} given to {}, allowed is the same memory for choices and rows",
+                                      choices.routing, rows.routing, kExperts));
+  if (rows.tokens < choices.tokens && choices.tokens_on_device == nullptr)
+    throw InvalidArgument(fmt::format("tokens: {} rows for {} tokens given to {}, allowed is a row for each token",
+                                      rows.tokens, choices.tokens, kExperts));
+  for (const Buffer& to : outputs_of(plan, rows))
+    for (const Buffer& from : inputs_of(plan.options(), choices)) check_separate(from, to);
 }
 
 void check(const ExpertPlan& plan, const World& world, const CombineCall& call) {

@@ -26,6 +26,8 @@ void check_number(const char* what, Size value, Size least, Size most);
 /// Throws InvalidArgument for a call that does not suit the plan.
 void check(const ExpertPlan& plan, const World& world, const RouteCall& call);
 void check(const ExpertPlan& plan, const World& world, const DispatchCall& call);
+/// Throws for a routing with its dispatch, too.
+void check(const ExpertPlan& plan, const World& world, const RouteCall& choices, const DispatchCall& rows);
 void check(const ExpertPlan& plan, const World& world, const CombineCall& call);
 
 }  // namespace tandem::kernels

@@ -182,14 +182,7 @@ void ExpertPlan::note_and_enqueue(Kind kind, Stream& stream, const Call& call, P
 
 void ExpertPlan::route(Stream& stream, const RouteCall& call) { note_and_enqueue(kRoute, stream, call); }
 void ExpertPlan::route_and_dispatch(Stream& stream, const RouteCall& choices, const DispatchCall& rows) {
-  kernels::check(*this, world_, choices);
-  kernels::check(*this, world_, rows);
-  if (choices.routing != rows.routing)
-    throw InvalidArgument(fmt::format("routing: {} and {} given to {}, allowed is the same memory for choices and rows",
-                                      choices.routing, rows.routing, kernels::kExperts));
-  if (rows.tokens < choices.tokens && choices.tokens_on_device == nullptr)
-    throw InvalidArgument(fmt::format("tokens: {} rows for {} tokens given to {}, allowed is a row for each token",
-                                      rows.tokens, choices.tokens, kernels::kExperts));
+  kernels::check(*this, world_, choices, rows);
   if (options_.transport != ExpertTransport::kFused) {
     check_batches(kDispatch, Part::kAll);
     route(stream, choices);

@@ -23,6 +23,8 @@ struct Route {
     a.first = setup.template symmetric<LL128Line>(2 * setup.pes() * a.first_lines(), "first choices");
     if (a.tiles() > 1) a.rest = setup.template symmetric<LL128Line>(tiles, "choices");
     a.lines = setup.template symmetric<LL128Line>(tiles, "weights");
+    a.kept = most_kept(a.routing);
+    a.found = reinterpret_cast<std::int32_t*>(setup.template local<Index>(a.routing.experts_here * a.kept, "found"));
     a.met = setup.signals(setup.blocks(), "met");
     a.epochs = setup.epochs();
   }
@@ -36,7 +38,7 @@ struct Route {
     OwnChoices::send(block, a, epoch);
     for (int expert = block.index(); expert < experts; expert += block.count()) {
       ExpertRows rows(block, a, epoch, expert);
-      rows.count();
+      rows.find();
       if (a.align == 1) rows.place();
     }
     receive_all(block, a, epoch);

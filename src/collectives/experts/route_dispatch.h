@@ -60,7 +60,7 @@ struct RouteDispatch {
     }
     for (int expert = block.count() - 1 - block.index(); expert < r.experts_here; expert += block.count()) {
       ExpertRows rows(block, a.route, epoch, expert);
-      rows.count();
+      rows.find();
       rows.place();
     }
     Route::receive_all(block, a.route, epoch);

@@ -26,6 +26,8 @@ struct RouteArgs {
   Epochs epochs;
   const std::int32_t* no_rows = nullptr;  // [kRouteTile]: -1, from the host
   const std::int32_t* numbers = nullptr;  // [kRouteTile]: 0, 1, ..., from the host
+  std::int32_t* found = nullptr;          // [expert here][kept]: its first choices, as places in Routing::places
+  Size kept = 0;                          // choices of an expert that are found once
   std::int64_t* refused = nullptr;        // [block][2]: choice + 1 and its id, or -1 - expert and its rows
 
   /// Words of a PE's message, and of its part that is always sent.

@@ -9,7 +9,7 @@ namespace tandem::kernels {
 struct RowChunks : RowSlots {
   using Packet = void;
   static constexpr Size kPieceBytes = 4096;  // what 128 threads hold
-  static constexpr Size kRounds = 4;         // of a call with the most tokens
+  static constexpr Size kRounds = 8;         // of a call with the most tokens
 
   Symm<std::byte> rows;  // [place][stride]
   Symm<float> scales;    // [place][groups]

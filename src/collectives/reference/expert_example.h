@@ -34,7 +34,8 @@ class ExpertExample {
   Size tokens_of(int pe) const { return tokens_of_pe(input_.routing, pe, input_.tokens, input_.seed); }
   float small(Size number, Size kinds) const {
     const Size middle = kinds / 2;
-    return static_cast<float>((number + static_cast<Size>(input_.seed % 1000)) % kinds - middle);
+    const auto shift = static_cast<Size>(input_.seed % 1000 + 4 * (input_.values % 1000));
+    return static_cast<float>((number + shift) % kinds - middle);
   }
 
   ExpertInput input_;

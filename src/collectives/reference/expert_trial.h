@@ -16,6 +16,7 @@ struct ExpertInput {
   std::string routing = "random";  ///< see expert_choices
   Size tokens = 0;                 ///< of a PE, at most
   std::uint64_t seed = 1;
+  std::uint64_t values = 0;       ///< another number gives other values of rows, with the same choices
   bool long_ids = false;          ///< i64
   bool weights = true;            ///< given, else all 1
   bool tokens_on_device = false;  ///< the number of tokens is in device memory
@@ -53,8 +54,8 @@ class ExpertTrial {
   virtual ExpertErrors errors() = 0;
 };
 
-/// Makes the buffers of a trial with a plan. `routing`: that of another trial, which has the same input; null: its own.
-/// In a phantom simulation the trial has choices, but no rows and no expectation.
+/// Makes the buffers of a trial with a plan. `routing`: that of another trial, which has the same choices; null: its
+/// own. In a phantom simulation the trial has choices, but no rows and no expectation.
 std::unique_ptr<ExpertTrial> make_expert_trial(World& world, ExpertPlan& plan, const ExpertInput& input,
                                                void* routing = nullptr);
 

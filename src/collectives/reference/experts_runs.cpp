@@ -23,12 +23,15 @@ void in_flight(const Trials& trials, std::size_t batches, const Enqueue& enqueue
   }
 }
 
-/// Enqueues a round. All dispatches come first: a PE that receives nothing is held back by none of them.
-Trials enqueue(World& world, ExpertPlan& plan, Stream& stream, const ExpertInput& input, int uses) {
+/// Enqueues a round. All dispatches come first: a PE that receives nothing is held back by none of them. Each use has
+/// other values, so that rows of an earlier use are wrong.
+Trials enqueue(World& world, ExpertPlan& plan, Stream& stream, ExpertInput input, int uses) {
   Trials trials;
   trials.push_back(make_expert_trial(world, plan, input));
-  while (static_cast<int>(trials.size()) < uses)
+  while (static_cast<int>(trials.size()) < uses) {
+    input.values = trials.size();
     trials.push_back(make_expert_trial(world, plan, input, trials[0]->routing()));
+  }
   const auto batches = static_cast<std::size_t>(plan.options().batches);
   const bool is_fused = plan.options().transport == ExpertTransport::kFused && uses > 0;
   if (is_fused)

@@ -46,6 +46,11 @@ void require_hopper() {
         fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
 }
 
+void check_chunks(const Gemm& gemm) {
+  require(gemm.groups.column_chunks <= kMostTableChunks, "groups.column_chunks", gemm.groups.column_chunks,
+          fmt::format("up to {} on GPUs", kMostTableChunks));
+}
+
 void check_grouped(const Gemm& gemm) {
   require_aligned(gemm.groups.gathered, "groups.gathered");
   if (gemm.groups.a_rows != nullptr && gemm.groups.gathered == nullptr)
@@ -53,8 +58,7 @@ void check_grouped(const Gemm& gemm) {
   if (gemm.groups.a_rows != nullptr && gemm.gate.words != nullptr)
     throw Unsupported("gemm: groups.a_rows and a gate are set, GPUs gather all rows before the GEMM");
   require_aligned(gemm.groups.panels, "groups.panels");
-  require(gemm.groups.column_chunks <= kMostTableChunks, "groups.column_chunks", gemm.groups.column_chunks,
-          fmt::format("up to {} on GPUs", kMostTableChunks));
+  check_chunks(gemm);
   const Size most_scales = max(scales_of_a(gemm), scales_of_b(gemm));
   require(most_scales <= std::numeric_limits<std::int32_t>::max(), "number of scales", most_scales,
           "up to 2^31 - 1 on GPUs");
@@ -65,6 +69,7 @@ void check_grouped(const Gemm& gemm) {
 void check_hooked_gemm(const Gemm& gemm) {
   require_hopper();
   find_gemm_kernel(gemm);
+  check_chunks(gemm);
 }
 
 void check_gemm(const Gemm& gemm, int sm_count) {

@@ -66,6 +66,29 @@ void check_sms(const ExpertGemmOptions& o, const Machine& machine) {
           std::to_string(o.communication_sms), fmt::format("are -1, and 1 to {}", most));
 }
 
+/// Throws if the device has no kernel for one of the products. Rows are left out, since there are no addresses yet.
+void check_products(const World& world, const ExpertGemmOptions& o) {
+  const GemmPanel panel{};
+  const std::int32_t no_panels = 0;
+  const Size columns = o.intermediate * (is_gated(o.activation) ? 2 : 1);
+  const kernels::Routing shape = kernels::routing_shape(o.experts, world.num_pes());
+  for (const bool is_first : {true, false}) {
+    Gemm gemm;
+    gemm.n = is_first ? columns : o.experts.hidden;
+    gemm.k = is_first ? o.experts.hidden : o.intermediate;
+    gemm.type = gemm.out_type = o.experts.type;
+    gemm.tile_m = o.tile_m;
+    gemm.tile_n = o.tile_n;
+    if (is_first) gemm.activation = o.activation;
+    gemm.groups.count = shape.experts_here;
+    gemm.groups.panels = &panel;
+    gemm.groups.panel_count = &no_panels;
+    gemm.groups.most_panels = static_cast<int>(ceil_div(shape.rows, o.tile_m));
+    if (!is_first && o.gemm_combine == ExpertForm::kOverlapped) gemm.groups.column_chunks = o.column_chunks;
+    world.check_gemm(gemm);
+  }
+}
+
 std::string describe(const ExpertGemmOptions& o) {
   const ExpertOptions& e = o.experts;
   return fmt::format(
@@ -197,7 +220,9 @@ std::unique_ptr<ExpertGemmPlan> make_expert_gemms(World& world, const ExpertGemm
     throw Unsupported(fmt::format("experts: need stores to all PEs, which {} nodes do not have", team.nodes()));
   ExpertGemmOptions complete = options;
   complete.experts = routing_options(options);
-  return std::make_unique<Plan>(world, ops::choose_expert_forms(world.machine(), team, complete));
+  const ops::ExpertChoices chosen = ops::choose_expert_forms(world.machine(), team, complete);
+  check_products(world, chosen.options);
+  return std::make_unique<Plan>(world, chosen);
 }
 
 }  // namespace tandem

@@ -24,27 +24,41 @@ struct Row {
   Size token;
 };
 
+/// The memory of trials with the same choices.
+template <class T>
+struct SharedMemory {
+  Index* routing;
+  T* first_weights;
+  T* second_weights;
+  T* rows;
+  T* y;
+  const void* owner = nullptr;  ///< the trial that dispatched rows last
+};
+
 template <class T>
 class Trial final : public ExpertGemmTrial {
  public:
-  Trial(World& world, ExpertGemmPlan& plan, const ExpertInput& input)
+  Trial(World& world, ExpertGemmPlan& plan, const ExpertInput& input, const Trial* other)
       : world_(world),
         plan_(plan),
         o_(plan.options()),
         here_(o_.experts.experts / world.num_pes()),
         one_(o_.experts, input, world.num_pes(), world.phantom() ? world.pe() : -1),
         weights_{o_},
-        adds_(input.add) {
+        adds_(input.add),
+        memory_(other != nullptr ? other->memory_ : make_memory()) {
     make_calls(input);
     if (world_.phantom()) return;
     set_rows();
     fill(input);
+    if (other == nullptr) fill_matrices();
   }
 
   void route(Stream& stream) override { plan_.route(stream, route_); }
   void dispatch_gemm(Stream& stream) override {
     plan_.dispatch_gemm(stream, first_);
     is_dispatched_ = true;
+    memory_->owner = this;
   }
   void gemm_combine(Stream& stream) override {
     plan_.gemm_combine(stream, second_);
@@ -64,26 +78,35 @@ class Trial final : public ExpertGemmTrial {
   Size hidden() const { return o_.experts.hidden; }
   Size columns() const { return o_.intermediate * (is_gated(o_.activation) ? 2 : 1); }
 
+  std::shared_ptr<SharedMemory<T>> make_memory() {
+    SymmetricHeap& heap = world_.heap();
+    SharedMemory<T> memory{heap.allocate_local<Index>(plan_.experts().routing_bytes() / 4, "routing"),
+                           heap.allocate_local<T>(here_ * columns() * hidden(), "first weights"),
+                           heap.allocate_local<T>(here_ * hidden() * o_.intermediate, "second weights"),
+                           heap.allocate_local<T>(rows() * hidden(), "rows"),
+                           heap.allocate_local<T>(rows() * hidden(), "y")};
+    return std::make_shared<SharedMemory<T>>(memory);
+  }
+
   void make_calls(const ExpertInput& input) {
     SymmetricHeap& heap = world_.heap();
     const Size choices = tokens() * o_.experts.top_k;
     auto* const ids = heap.allocate_local<Index>(choices, "ids");
     world_.copy_in(ids, one_.ids(world_.pe()).data(), choices * 4);
     auto* const weights = input.weights ? heap.allocate_local<float>(choices, "weights") : nullptr;
-    auto* const routing = heap.allocate_local<Index>(plan_.experts().routing_bytes() / 4, "routing");
-    route_ = {.tokens = tokens(), .ids = ids, .weights = weights, .routing = routing};
+    route_ = {.tokens = tokens(), .ids = ids, .weights = weights, .routing = memory_->routing};
     auto* const h = heap.allocate_local<T>(rows() * o_.intermediate, "intermediate");
     first_ = {.tokens = tokens(),
               .x = heap.allocate_local<T>(tokens() * hidden(), "x"),
-              .routing = routing,
-              .b = heap.allocate_local<T>(here_ * columns() * hidden(), "first weights"),
-              .rows = heap.allocate_local<T>(rows() * hidden(), "rows"),
+              .routing = memory_->routing,
+              .b = memory_->first_weights,
+              .rows = memory_->rows,
               .out = h};
     second_ = {.tokens = tokens(),
                .a = h,
-               .routing = routing,
-               .b = heap.allocate_local<T>(here_ * hidden() * o_.intermediate, "second weights"),
-               .y = heap.allocate_local<T>(rows() * hidden(), "y"),
+               .routing = memory_->routing,
+               .b = memory_->second_weights,
+               .y = memory_->y,
                .add = adds_ ? heap.allocate_local<T>(tokens() * hidden(), "add") : nullptr,
                .out = heap.allocate_local<T>(tokens() * hidden(), "out")};
   }
@@ -122,7 +145,6 @@ class Trial final : public ExpertGemmTrial {
     put(first_.x, x);
     if (adds_) put(second_.add, add);
     if (input.weights) put(route_.weights, weights);
-    fill_matrices();
     put(first_.out, std::vector<T>(static_cast<std::size_t>(rows() * o_.intermediate), convert<T>(0.0F)));
   }
 
@@ -142,8 +164,8 @@ class Trial final : public ExpertGemmTrial {
           if (!is_up || is_gated(o_.activation))
             set(first.data() + weights_.row_of(j, is_up) * hidden(), weights_.first(expert, j, is_up));
       for (Size i = 0; i < hidden(); ++i) set(second.data() + i * o_.intermediate, weights_.second(expert, i));
-      put(static_cast<const T*>(first_.b) + e * columns() * hidden(), first);
-      put(static_cast<const T*>(second_.b) + e * hidden() * o_.intermediate, second);
+      put(memory_->first_weights + e * columns() * hidden(), first);
+      put(memory_->second_weights + e * hidden() * o_.intermediate, second);
     }
   }
 
@@ -168,7 +190,7 @@ class Trial final : public ExpertGemmTrial {
                              row.expert, row.token, row.pe, i, found, wanted);
         });
       };
-      for (Size i = 0; i < hidden(); ++i)
+      for (Size i = 0; memory_->owner == this && i < hidden(); ++i)
         expect("dispatched", i, convert<float>(got[static_cast<std::size_t>(number * hidden() + i)]),
                one_.x(row.pe, row.token, i), 0);
       for (Size j = 0; j < o_.intermediate; ++j) {
@@ -216,6 +238,7 @@ class Trial final : public ExpertGemmTrial {
   kernels::ExpertExample one_;
   ExpertWeights weights_;
   const bool adds_;
+  std::shared_ptr<SharedMemory<T>> memory_;
   std::map<Size, Row> rows_;
   RouteCall route_;
   DispatchGemmCall first_;
@@ -226,28 +249,38 @@ class Trial final : public ExpertGemmTrial {
 
 }  // namespace
 
-std::unique_ptr<ExpertGemmTrial> make_expert_gemm_trial(World& world, ExpertGemmPlan& plan, const ExpertInput& input) {
-  if (plan.options().experts.type == DType::kF16) return std::make_unique<Trial<f16>>(world, plan, input);
-  return std::make_unique<Trial<bf16>>(world, plan, input);
+std::unique_ptr<ExpertGemmTrial> make_expert_gemm_trial(World& world, ExpertGemmPlan& plan, const ExpertInput& input,
+                                                        const ExpertGemmTrial* other) {
+  if (plan.options().experts.type == DType::kF16)
+    return std::make_unique<Trial<f16>>(world, plan, input, static_cast<const Trial<f16>*>(other));
+  return std::make_unique<Trial<bf16>>(world, plan, input, static_cast<const Trial<bf16>*>(other));
 }
 
 std::string wrong_of_expert_gemms(World& world, Stream& main, const ExpertGemmRuns& runs) {
   const auto plan = make_expert_gemms(world, runs.options);
-  std::vector<std::unique_ptr<ExpertGemmTrial>> trials;
+  std::vector<std::vector<std::unique_ptr<ExpertGemmTrial>>> rounds;
   for (const kernels::ExpertRound& round : runs.rounds) {
     ExpertInput input = runs.input;
     input.routing = round.routing;
     input.tokens = round.tokens;
-    input.seed = trials.size();
+    input.seed = rounds.size();
+    auto& trials = rounds.emplace_back();
     trials.push_back(make_expert_gemm_trial(world, *plan, input));
-    trials.back()->route(main);
-    for (int i = 0; i < round.uses; ++i) trials.back()->dispatch_gemm(main);
-    for (int i = 0; i < round.uses && runs.combines; ++i) trials.back()->gemm_combine(main);
+    while (static_cast<int>(trials.size()) < round.uses) {
+      input.values = trials.size();
+      trials.push_back(make_expert_gemm_trial(world, *plan, input, trials.front().get()));
+    }
+    trials.front()->route(main);
+    if (round.uses == 0) continue;
+    for (const auto& trial : trials) trial->dispatch_gemm(main);
+    for (const auto& trial : trials)
+      if (runs.combines) trial->gemm_combine(main);
   }
   main.synchronize();
-  for (std::size_t i = 0; i < trials.size(); ++i)
-    if (const auto errors = trials[i]->errors(); errors.wrong > 0)
-      return fmt::format("PE {}, round {} ({}): {}", world.pe(), i + 1, runs.rounds[i].routing, errors.first);
+  for (std::size_t i = 0; i < rounds.size(); ++i)
+    for (const auto& trial : rounds[i])
+      if (const auto errors = trial->errors(); errors.wrong > 0)
+        return fmt::format("PE {}, round {} ({}): {}", world.pe(), i + 1, runs.rounds[i].routing, errors.first);
   return "";
 }
 

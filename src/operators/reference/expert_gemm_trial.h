@@ -22,8 +22,12 @@ class ExpertGemmTrial {
 
 /// Makes the buffers of a trial with a plan. In a phantom simulation it has choices, but no values and no expectation.
 /// gemm_combine reads what dispatch_gemm left, or zeros, which `errors` expects.
+///
+/// `other` is a trial with the same choices, whose routing, weights and memory between rows and results this one uses.
+/// The first of them makes the routing. Each overwrites the dispatched rows of the one before.
 std::unique_ptr<ExpertGemmTrial> make_expert_gemm_trial(World& world, ExpertGemmPlan& plan,
-                                                        const kernels::ExpertInput& input);
+                                                        const kernels::ExpertInput& input,
+                                                        const ExpertGemmTrial* other = nullptr);
 
 /// Routings, and calls that use them, one behind the other in a stream.
 struct ExpertGemmRuns {

@@ -42,7 +42,7 @@ TEST(Experts, PhantomRunsKnowTheirRouting) {
                fmt::format("dispatch --machine h200x8 --pes 32 --phantom --tokens 1 --routing {}", routing))["time_us"]
         .get<double>();
   };
-  EXPECT_GT(time_of("one"), 1.2 * time_of("random"));
+  EXPECT_GT(time_of("one"), 1.1 * time_of("random"));
 }
 
 TEST(Experts, ExplainTheTransport) {
@@ -85,7 +85,7 @@ TEST(Experts, RefuseOptionsByName) {
   EXPECT_THAT(error("run all_reduce_norm --routing one"), HasSubstr("--routing: does not apply to all_reduce_norm"));
   EXPECT_THAT(error("run dispatch --algo ring"),
               HasSubstr("--algo: dispatch has no 'ring'; it has fused, packets, chunks"));
-  EXPECT_THAT(error("tune combine --out table.json"), HasSubstr("which has one form"));
+  EXPECT_THAT(error("tune combine --out table.json"), HasSubstr("whose choices no table has"));
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST(Tune, RefusesWhatALayersCallLacks) {
     EXPECT_EQ(outcome.code, 2) << words;
     return outcome.err;
   };
-  EXPECT_THAT(error("exchange_heads"), HasSubstr("OP: 'exchange_heads' given, which has one form"));
+  EXPECT_THAT(error("exchange_heads"), HasSubstr("OP: 'exchange_heads' given, whose choices no table has"));
   EXPECT_THAT(error("all_reduce_norm all_reduce"), HasSubstr("calls of a layer and others given"));
   EXPECT_THAT(error("all_reduce_norm --rows 3"), HasSubstr("--rows: does not apply to tune"));
   EXPECT_THAT(error("all_reduce_norm --algo ring"), HasSubstr("all_reduce_norm has no 'ring'"));

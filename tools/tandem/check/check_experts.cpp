@@ -92,7 +92,12 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
       {"", kFused, ExpertWire::kType, ExpertLayout::kSorted, 0, fused},
       {"reused", kFused, ExpertWire::kQuantised, ExpertLayout::kByExpert, 0, {{"one", 2, 8}, {"ragged", 2, 4}}},
       {"", kChunks, ExpertWire::kQuantised, ExpertLayout::kSorted, 0, rounds},
-      {"reused", kChunks, ExpertWire::kType, ExpertLayout::kInPlace, 0, {{"ragged", 2, 4}}}};
+      {"reused",
+       kChunks,
+       ExpertWire::kType,
+       ExpertLayout::kInPlace,
+       0,
+       {{"none", 2, 0}, {"none", 2, 0}, {"ragged", 2, 4}}}};
   for (const Variant& variant : variants) {
     CheckCase one;
     one.op = "experts";

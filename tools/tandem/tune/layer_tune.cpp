@@ -111,7 +111,7 @@ bool names_tuned_layers(const TuneOptions& a) {
       throw InvalidArgument("--sharded-residual: does not apply to tune, since its rows have one algorithm");
     if (!make_run(a, subject).choices)
       throw InvalidArgument(fmt::format(
-          "OP: '{}' given, which has one form; allowed of a layer's calls are all_reduce_norm and merge_heads",
+          "OP: '{}' given, whose choices no table has; allowed of a layer's calls are all_reduce_norm and merge_heads",
           subject));
   }
   if (layers != 0 && layers != a.subjects.size())

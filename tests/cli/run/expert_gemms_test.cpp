@@ -1,0 +1,69 @@
+// dispatch_gemm and gemm_combine on the command line.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "cli/tool.h"
+
+namespace tandem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run_json;
+using testing::tandem;
+
+constexpr const char* kSmall = "--tokens 9 --hidden 64 --experts 4 --top-k 2 --intermediate 32 --tile 8x16";
+
+TEST(ExpertGemms, RunInBothFormsOnBothBackends) {
+  for (const char* const op : {"dispatch_gemm", "gemm_combine"})
+    for (const char* const form : {"sequential", "overlapped"})
+      for (const char* const place : {"", " --backend host"}) {
+        const auto json = run_json(fmt::format("{} --pes 2 {} --algo {}{}", op, kSmall, form, place));
+        EXPECT_EQ(json["algorithm"], form);
+        EXPECT_EQ(json["shape"], "9x64x32");
+        EXPECT_EQ(json["correct"], true) << op << place;
+      }
+}
+
+TEST(ExpertGemms, RunInProcesses) {
+  for (const char* const op : {"dispatch_gemm", "gemm_combine"}) {
+    const auto outcome = tandem(fmt::format(
+        "launch -n 2 '" TANDEM_CLI_PATH "' run {} {} --backend host --algo overlapped --routing ragged", op, kSmall));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr(" elements, 0 wrong"));
+  }
+}
+
+TEST(ExpertGemms, BenchSweepsTokens) {
+  const auto outcome = tandem(fmt::format(
+      "bench dispatch_gemm gemm_combine --pes 2 --hidden 64 --experts 4 --top-k 2 --intermediate 32 --tile 8x16 "
+      "--activation swiglu -e 2 --json -"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = outcome.json();
+  ASSERT_EQ(json.size(), 4U);
+  EXPECT_EQ(json[1]["shape"], "2x64x32");
+  EXPECT_EQ(json[3]["op"], "gemm_combine");
+}
+
+TEST(ExpertGemms, ExplainTheForm) {
+  const auto outcome = tandem(fmt::format("run gemm_combine --pes 2 {} --explain", kSmall));
+  EXPECT_THAT(outcome.out, HasSubstr("overlapped if sums take 100 us or more")) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("column-chunks"));
+}
+
+TEST(ExpertGemms, RefuseOptionsByName) {
+  const auto error = [](const std::string& words) {
+    const auto outcome = tandem(words);
+    EXPECT_NE(outcome.code, 0) << words;
+    return outcome.err;
+  };
+  EXPECT_THAT(error("run dispatch_gemm --algo ring"),
+              HasSubstr("--algo: dispatch_gemm has no 'ring'; it has sequential, overlapped"));
+  EXPECT_THAT(error("run gemm_combine --wire quantised"), HasSubstr("--wire: does not apply to gemm_combine"));
+  EXPECT_THAT(error("run gemm_combine --intermediate 0"), HasSubstr("intermediate: 0 given to experts"));
+  EXPECT_THAT(error("run dispatch --intermediate 8"), HasSubstr("--intermediate: does not apply to dispatch"));
+  EXPECT_THAT(error("tune dispatch_gemm --out table.json"),
+              HasSubstr("OP: 'dispatch_gemm' given, whose choices no table has; allowed of a layer's calls are"));
+}
+
+}  // namespace
+}  // namespace tandem::cli
