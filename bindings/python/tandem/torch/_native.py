@@ -55,7 +55,8 @@ def collective(name: str, x: torch.Tensor, type_code: int, group: str, operation
     world = _groups.world_for(group, x.device.type).world
     with world._lock:
         stream = _groups.stream_of(x) or 0
-        out = _operator(x, _NUMBERS[name], world._handle, type_code, operation, world.pes, stream)
+        code = world.pes << 24 | _NUMBERS[name] << 16 | operation << 8 | type_code
+        out = _operator(x, code, world._handle, stream)
         if out is None:
             raise _c.error_of(_library.tandem_torch_status()) or errors.Failure(f"tandem_{name}: no result")
     return out
