@@ -101,6 +101,12 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "experts_sizes_of": [ctypes.POINTER(_structs.ExpertsProblem), _int, ctypes.POINTER(_structs.ExpertsSizes)],
     "experts_route": [_address, ctypes.POINTER(_structs.ExpertsChoices), _address],
     "experts_dispatch": [_address, ctypes.POINTER(_structs.ExpertsRows), _address],
+    "experts_route_and_dispatch": [
+        _address,
+        ctypes.POINTER(_structs.ExpertsChoices),
+        ctypes.POINTER(_structs.ExpertsRows),
+        _address,
+    ],
     "experts_combine": [_address, ctypes.POINTER(_structs.ExpertsSums), _address],
     "experts_destroy": [_address],
     "expert_gemms_create": [_out, _address, ctypes.POINTER(_structs.ExpertGemmsProblem)],
@@ -141,13 +147,14 @@ def error_of(status: int) -> errors.Error | None:
 
 
 @functools.cache
-def _function(name: str) -> Any:
+def function(name: str) -> Any:
+    """tandem_NAME."""
     return getattr(library(), f"tandem_{name}")
 
 
 def call(name: str, *arguments: Any) -> None:
     """Calls tandem_NAME. The GIL is released meanwhile. Raises the library's errors."""
-    status = _function(name)(*arguments)
+    status = function(name)(*arguments)
     if status != 0:
         raise error_of(status) or errors.Failure(f"tandem_{name}: status {status}")
 

@@ -138,6 +138,13 @@ class ExpertsPlan(LayerPlan):
         """Moves rows to experts, with the fields of tandem_experts_rows."""
         self._enqueue("experts_dispatch", _structs.ExpertsRows(**rows), stream)
 
+    def route_and_dispatch(self, stream: int | None, choices: dict[str, Any], rows: dict[str, Any]) -> None:
+        """Does both. It is one kernel for few tokens."""
+        both = ctypes.byref(_structs.ExpertsChoices(**choices)), ctypes.byref(_structs.ExpertsRows(**rows))
+        with self._world._lock:
+            _c.call("experts_route_and_dispatch", self._handle, *both, stream)
+            self._world._wait()
+
     def combine(self, stream: int | None, **sums: Any) -> None:
         """Sums the experts' rows, with the fields of tandem_experts_sums."""
         self._enqueue("experts_combine", _structs.ExpertsSums(**sums), stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import tandem.torch as tt
@@ -23,7 +24,8 @@ def called(function, *arguments, **named):
     """The result of a call, and the operators of Tandem that it ran."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         result = function(*arguments, **named)
-    names = [event.name for event in profile.events() if event.name.startswith("tandem::")]
+    # A name that begins with an underline is inside of another one.
+    names = [event.name for event in profile.events() if re.match("tandem::[^_]", event.name)]
     return result, [name.removeprefix("tandem::") for name in names]
 
 

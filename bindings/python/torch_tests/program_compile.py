@@ -54,6 +54,8 @@ def cases():
         y = leaf(routing.arrays.sizes.rows, 24, dtype=torch.bfloat16)
         yield ops.route, (ids, weights.detach(), *problem)
         yield ops.dispatch, (x if wire == "type" else x.detach(), None, routing.memory, True, *problem)
+        both = (x if wire == "type" else x.detach(), None, ids, weights.detach(), True)
+        yield ops.route_and_dispatch, (*both, *problem)
         if wire == "type":
             yield ops.combine, (y, weights, routing.memory, leaf(3, 24, dtype=torch.bfloat16), *problem)
     for activation in ("none", "relu", "gelu", "silu"):
@@ -96,7 +98,9 @@ for rows in (4, 7, 3):
 
 def experts(x, ids, weights):
     routing = tt.route(ids, weights, experts=2 * size, hidden=16, max_tokens=8)
-    return tt.combine(tt.dispatch(x, routing) * 2, routing, x).float().sum() + tt.exchange_heads(x.view(-1, 2, 8)).sum()
+    rows, again = tt.route_and_dispatch(x, ids, weights, experts=2 * size, max_tokens=8)
+    sums = tt.combine(tt.dispatch(x, routing) * 2, routing, x).float() + tt.combine(rows, again)
+    return sums.sum() + tt.exchange_heads(x.view(-1, 2, 8)).sum()
 
 
 compiled = torch.compile(experts, backend="aot_eager", fullgraph=True, dynamic=True)

@@ -93,10 +93,13 @@ def layer(dtype, layout, align, tokens, id_type=torch.int64):
     own = (random(40 + rank, HERE, HIDDEN, HIDDEN) * HIDDEN**-0.5).to(dtype).requires_grad_()
     most = size * TOKENS * TOP_K if layout == "by_expert" else 0
     options = {"experts": EXPERTS, "hidden": HIDDEN, "max_tokens": TOKENS, "dtype": dtype}
-    routing = tt.route(ids, weights, layout=layout, align=align, most_rows=most, **options)
+    problem = {"layout": layout, "align": align, "most_rows": most}
+    routing = tt.route(ids, weights, **problem, **options)
     all_ids = everybody(ids, tokens)
-    for _ in range(2):  # a routing serves several calls
+    for together in sorted((False, True), reverse=dtype == BF16):  # the last one has the gradients
         rows = tt.dispatch(x, routing)
+        if together:
+            rows, routing = tt.route_and_dispatch(x, ids, weights, experts=EXPERTS, max_tokens=TOKENS, **problem)
         check_rows(rows.detach(), routing, everybody(x.detach(), tokens), all_ids, layout, align)
         out = tt.combine(experts_of(own, rows, routing, layout), routing, add)
     matrices = torch.cat(gathered(own)).double().requires_grad_()
@@ -208,6 +211,15 @@ for e in range(HERE):
     want = rows_given[used].float() * scales_given[used].repeat_interleave(128, 1)[:, :200]
     assert ((back - want).abs() <= want.abs() / 8 + 1e-3).all()
     assert torch.allclose(scales[used], scales_given[used], rtol=1e-2)
+options.pop("hidden")
+for wire, x_given, x_scales in (("quantised", x, None), ("given", codes, wanted_scales)):
+    both, together = tt.route_and_dispatch(x_given, ids, wire=wire, x_scales=x_scales, **options)
+    assert torch.equal(together.counts, given.counts) and torch.equal(together.starts, given.starts)
+    apart = (rows, scales) if wire == "quantised" else (rows_given, scales_given)
+    for e in range(HERE):
+        used = slice(int(given.starts[e]), int(given.starts[e] + given.counts[e]))
+        assert all(torch.equal(a[used].view(torch.uint8), b[used].view(torch.uint8)) for a, b in zip(both, apart)), wire
+options["hidden"] = 200
 
 # The same bits in every run; a program without weights; a refused id.
 y = random(5, routing.arrays.sizes.rows, 200, dtype=BF16)

@@ -47,10 +47,20 @@ def calls():
     yield "merge_heads", tt.merge_heads, [((3, 2 * size, 16), BF16), ((3, 2 * size), torch.float32)]
     yield "exchange_heads", lambda x: tt.exchange_heads(x), [((ROWS, 2 * size, 8), BF16)]
     yield "experts", experts, [((8, DEEP), BF16), ((8, 2), torch.float32)]
+    yield "experts, together", experts_together, [((8, DEEP), BF16), ((8, 2), torch.float32)]
+
+
+def ids_of(x):
+    return (torch.arange(16, device=x.device) % (2 * size)).view(8, 2)
+
+
+def experts_together(x, weights):
+    rows, routing = tt.route_and_dispatch(x, ids_of(x), weights, experts=2 * size)
+    return tt.combine(rows * 2, routing)
 
 
 def experts(x, weights):
-    ids = (torch.arange(16, device=x.device) % (2 * size)).view(8, 2)
+    ids = ids_of(x)
     routing = tt.route(ids, weights, experts=2 * size, hidden=DEEP)
     return tt.combine(tt.dispatch(x, routing) * 2, routing)
 
@@ -199,10 +209,12 @@ def step(name, function, *arguments):
 
 for name, function, shapes in calls():
     step(f"{name}, captured", captured, function, shapes)
+print(f"graphs: {count} steps, {failed} failed", flush=True)
+for function in (symmetric_memory, wrong_devices, beside_nccl, layers_in_graphs):
+    step(function.__name__, function)
+print(f"with layers: {count} steps, {failed} failed", flush=True)
 for name, function, shapes in calls():
     step(f"{name}, compiled", without_break, function, shapes)
-for function in (layers_in_graphs, symmetric_memory, wrong_devices, beside_nccl):
-    step(function.__name__, function)
 tt.shutdown()
 dist.destroy_process_group()
 print(f"{count} steps, {failed} failed" if failed else "all equal")

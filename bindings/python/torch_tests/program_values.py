@@ -6,6 +6,7 @@ import tandem.torch as tt
 import torch
 import torch.nn.functional as F
 from common import check_close, gathered, join
+from tandem.torch import _native
 
 rank, size = join()
 ACTIVATIONS = {"none": lambda z: z, "relu": torch.relu, "gelu": F.gelu, "silu": F.silu}
@@ -176,5 +177,23 @@ assert tt.all_gather_matmul(torch.ones(0, 8), torch.ones(16, 8).t()).shape == (0
 assert tt.matmul_all_reduce(torch.ones(0, 2, 8), torch.ones(16, 8).t()).shape == (0, 2, 16)
 odd = torch.ones(2 * 8 + 1)[1:].reshape(2, 8)  # at an address that is no multiple of 16
 assert tt.all_gather_matmul(odd, torch.ones(16, 8).t()).eq(8).all()
+
+# Collectives without Python between dispatcher and C API, beside those with it.
+operator = _native._operator
+assert (operator is not None) == _native.IS_LOADED
+with torch.no_grad():
+    for shape, dtype in (((size, 3), torch.bfloat16), ((2 * size,), torch.int64), ((0, 2), torch.float32)):
+        x = (torch.arange(torch.tensor(shape).prod()) * (rank + 1)).view(shape).to(dtype)
+        for function in (tt.all_reduce, tt.reduce_scatter, tt.all_gather, tt.all_to_all):
+            results = []
+            for _native._operator in (operator, None):
+                results.append(function(x))
+            assert results[0].shape == results[1].shape and torch.equal(*results), (function, shape)
+            assert results[0].stride() == results[1].stride() and results[0].dtype == dtype
+    _native._operator = operator
+    assert tt.all_gather(torch.tensor(rank)).tolist() == list(range(size))
+    assert tt.all_reduce(torch.ones(3, 2 * size).t()).eq(size).all()  # not contiguous
+    twice = torch.complex(torch.zeros(size), torch.ones(size)).conj().imag  # values that are negated when they are read
+    assert tt.all_reduce(twice).eq(-size).all()
 tt.shutdown()
 print("all equal")

@@ -170,6 +170,13 @@ for wrong in [*NO_TENSORS, *NO_TYPES, rows.float(), rows.half(), rows[0], rows[:
     refused(tt.dispatch, wrong, routing)
 for wrong in [*NO_TENSORS[1:], torch.ones(3, 1)]:
     refused(tt.dispatch, rows, routing, wrong)
+for wrong in [*NO_TENSORS, *NO_TYPES, rows.float(), rows[0], rows[:2], torch.cat((rows, rows))]:
+    refused(tt.route_and_dispatch, wrong, ids, experts=size)
+for wrong in [*NO_TENSORS, *NO_TYPES, ids.float(), ids[0], ids[:2]]:
+    refused(tt.route_and_dispatch, rows, wrong, experts=size)
+refused(tt.route_and_dispatch, rows, ids, experts=size, dtype=torch.float16)
+refused(tt.route_and_dispatch, rows, ids, experts=size, x_scales=torch.ones(3, 1))
+refused(tt.route_and_dispatch, rows.to(torch.float8_e4m3fn), ids, experts=size, wire="given")
 given = tt.route(ids, **options, wire="given")
 codes = rows.to(torch.float8_e4m3fn)
 for wrong in [*NO_TENSORS, torch.ones(3, 2), torch.ones(2, 1), torch.ones(3, 1).double()]:

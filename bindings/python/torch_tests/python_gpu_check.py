@@ -4,11 +4,12 @@
     TANDEM_LIBRARY=build/cuda/lib/libtandem_c.so python3 bindings/python/torch_tests/python_gpu_check.py [PROGRAM...]
 
 The programs are those that test CPUs, with tensors on GPUs, and program_gpu.py. One GPU makes a world of one process.
-Programs of one process run side by side. Exit code 1: a program failed.
+Programs of one process run side by side. `--limit S` ends a program after S seconds. Exit code 1: a program failed.
 """
 
 from __future__ import annotations
 
+import argparse
 import concurrent.futures
 import os
 import subprocess
@@ -19,10 +20,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = ("gpu", "values", "norm", "layers", "experts", "scaled", "deep_ep", "compile", "async_tp", "training")
-LIMIT_S, AT_ONCE = 150, 5
+AT_ONCE = 5
 
 
-def run(program: str, processes: int) -> tuple[str, int, str]:
+def run(program: str, processes: int, limit_s: float) -> tuple[str, int, str]:
     """Runs a program in `processes` processes. Returns a line about it, 0 if all ended well, and the log."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +48,7 @@ def run(program: str, processes: int) -> tuple[str, int, str]:
         texts, late = [], False
         for one in started:
             try:
-                texts.append(one.communicate(timeout=max(1.0, begin + LIMIT_S - time.monotonic()))[0])
+                texts.append(one.communicate(timeout=max(1.0, begin + limit_s - time.monotonic()))[0])
             except subprocess.TimeoutExpired:
                 late = True
                 for other in started:
@@ -60,17 +61,21 @@ def run(program: str, processes: int) -> tuple[str, int, str]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=float, default=150.0, metavar="S", help="the most seconds of a program")
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
+    arguments = parser.parse_args()
     import torch  # not before the help text
 
     processes = torch.cuda.device_count()
     if processes == 0:
         print("python_gpu_check: no GPU found")
         return 2
-    programs = sys.argv[1:] or list(PROGRAMS)
+    programs = arguments.programs or list(PROGRAMS)
     print(f"{processes} x {torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE if processes == 1 else 1) as pool:
-        for line, code, log in pool.map(lambda program: run(program, processes), programs):
+        for line, code, log in pool.map(lambda program: run(program, processes, arguments.limit), programs):
             print(line, flush=True)
             failed += code
             if code:

@@ -10,6 +10,7 @@
     fuse_all_reduce_norm                finds them in a traced graph
     merge_heads, exchange_heads         exchanges around attention
     route, dispatch, combine            layers with experts
+    route_and_dispatch                  the first two as one kernel for few tokens
     dispatch_gemm, gemm_combine         their products, which overlap the travel of rows
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism
@@ -53,6 +54,7 @@ from ._matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
 from ._moe import ParallelExperts
 from ._norm import all_reduce_norm
 from ._quantised import all_gather_quantised, all_reduce_quantised, reduce_scatter_quantised
+from ._route_and_dispatch import route_and_dispatch
 from ._scaled import all_gather_scaled_matmul, scaled_matmul_all_reduce, scaled_matmul_reduce_scatter
 from ._transformers import enable_transformers_tp
 
@@ -89,6 +91,7 @@ __all__ = [
     "register_backend",
     "replicated_matmul",
     "route",
+    "route_and_dispatch",
     "scaled_matmul_all_reduce",
     "scaled_matmul_reduce_scatter",
     "scatter",

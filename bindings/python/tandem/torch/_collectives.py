@@ -16,8 +16,8 @@ from .. import errors
 from .._c import OPERATIONS
 from .._c import TYPES as _CODES
 from .._library import shown, whole_option
-from . import _groups
-from ._ops import call, register
+from . import _groups, _native
+from ._ops import call, call_directly, register
 
 TYPES = (
     torch.float32,
@@ -95,6 +95,8 @@ def _linear(op: str, grad: torch.Tensor, group: str) -> torch.Tensor:
 
 def _all_reduce(x: torch.Tensor, op: str, group: str) -> torch.Tensor:
     _checked(x, op, None, group, False)
+    if (made := _native.collective("all_reduce", x, CODES[x.dtype], group, OPERATIONS[op])) is not None:
+        return made
     x, out = x.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
     transfer("all_reduce", x, out, x.numel(), group, OPERATIONS[op])
     return out
@@ -118,19 +120,27 @@ def _reduce_shape(x: torch.Tensor, op: str, root: int, group: str) -> torch.Tens
 
 
 def _reduce_scatter(x: torch.Tensor, op: str, group: str) -> torch.Tensor:
-    out = part(x, _checked(x, op, None, group, True))
+    pes = _checked(x, op, None, group, True)
+    if (made := _native.collective("reduce_scatter", x, CODES[x.dtype], group, OPERATIONS[op])) is not None:
+        return made
+    out = part(x, pes)
     transfer("reduce_scatter", x.contiguous(), out, out.numel(), group, OPERATIONS[op])
     return out
 
 
 def _all_gather(x: torch.Tensor, group: str) -> torch.Tensor:
-    out = joined(x, _checked(x, None, None, group, False))
+    pes = _checked(x, None, None, group, False)
+    if (made := _native.collective("all_gather", x, CODES[x.dtype], group)) is not None:
+        return made
+    out = joined(x, pes)
     transfer("all_gather", x.contiguous(), out, x.numel(), group)
     return out
 
 
 def _all_to_all(x: torch.Tensor, group: str) -> torch.Tensor:
     pes = _checked(x, None, None, group, True)
+    if (made := _native.collective("all_to_all", x, CODES[x.dtype], group)) is not None:
+        return made
     x, out = x.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
     transfer("all_to_all", x, out, x.numel() // pes, group)
     return out
@@ -221,6 +231,15 @@ define(
     lambda x, root, group: part(x, _checked(x, None, root, group, True)),
     lambda grad, root, group: torch.ops.tandem.gather(grad, root, group),
 )
+
+if _native.IS_LOADED:
+    for _name, _kernel in (
+        ("all_reduce", _all_reduce),
+        ("reduce_scatter", _reduce_scatter),
+        ("all_gather", _all_gather),
+        ("all_to_all", _all_to_all),
+    ):
+        call_directly(getattr(torch.ops.tandem, _name), _kernel)
 
 
 def _tensor(x: object) -> torch.Tensor:

@@ -55,7 +55,7 @@ def check_routing(routing: torch.Tensor, problem: Problem, like: torch.Tensor) -
 # The routing.
 
 
-def _new_routing(ids: torch.Tensor, weights: torch.Tensor | None, *arguments: Any) -> torch.Tensor:
+def new_routing(ids: torch.Tensor, weights: torch.Tensor | None, *arguments: Any) -> torch.Tensor:
     problem = problem_of(arguments)
     _groups.check_tensor("ids", ids, _IDS)
     if ids.dim() != 2 or ids.shape[1] != problem.top_k:
@@ -69,25 +69,30 @@ def _new_routing(ids: torch.Tensor, weights: torch.Tensor | None, *arguments: An
     return ids.new_zeros((problem.sizes().routing_bytes // 4,), dtype=torch.int32)
 
 
+def choices_of(ids: torch.Tensor, weights: torch.Tensor | None, routing: torch.Tensor) -> dict[str, Any]:
+    """The fields of tandem_experts_choices for contiguous tensors."""
+    return {
+        "tokens": ids.shape[0],
+        "ids": ids.data_ptr(),
+        "id_type": _c.TYPES[str(ids.dtype).removeprefix("torch.")],
+        "weights": None if weights is None else weights.data_ptr(),
+        "routing": routing.data_ptr(),
+    }
+
+
 def _route(ids: torch.Tensor, weights: torch.Tensor | None, *arguments: Any) -> torch.Tensor:
-    routing = _new_routing(ids, weights, *arguments)
+    routing = new_routing(ids, weights, *arguments)
     ids = ids.contiguous()
     weights = None if weights is None else weights.contiguous()
-    problem_of(arguments).plan(ids.device.type).route(
-        _groups.stream_of(ids),
-        tokens=ids.shape[0],
-        ids=ids.data_ptr(),
-        id_type=_c.TYPES[str(ids.dtype).removeprefix("torch.")],
-        weights=None if weights is None else weights.data_ptr(),
-        routing=routing.data_ptr(),
-    )
+    choices = choices_of(ids, weights, routing)
+    problem_of(arguments).plan(ids.device.type).route(_groups.stream_of(ids), **choices)
     return routing
 
 
 # Rows to experts.
 
 
-def _new_rows(
+def new_rows(
     x: torch.Tensor, x_scales: torch.Tensor | None, routing: torch.Tensor, clear: bool, *arguments: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     problem = problem_of(arguments)
@@ -108,21 +113,28 @@ def _new_rows(
     return new((count, problem.hidden), dtype=FP8), new((count, groups), dtype=torch.float32)
 
 
+def rows_of(
+    x: torch.Tensor, x_scales: torch.Tensor | None, routing: torch.Tensor, rows: torch.Tensor, scales: torch.Tensor
+) -> dict[str, Any]:
+    """The fields of tandem_experts_rows for contiguous tensors."""
+    return {
+        "tokens": x.shape[0],
+        "x": x.data_ptr(),
+        "x_scales": None if x_scales is None else x_scales.data_ptr(),
+        "routing": routing.data_ptr(),
+        "out": rows.data_ptr(),
+        "out_scales": scales.data_ptr() or None,
+    }
+
+
 def _dispatch(
     x: torch.Tensor, x_scales: torch.Tensor | None, routing: torch.Tensor, clear: bool, *arguments: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    rows, scales = _new_rows(x, x_scales, routing, clear, *arguments)
+    rows, scales = new_rows(x, x_scales, routing, clear, *arguments)
     x = x.contiguous()
     x_scales = None if x_scales is None else x_scales.contiguous()
-    problem_of(arguments).plan(x.device.type).dispatch(
-        _groups.stream_of(x),
-        tokens=x.shape[0],
-        x=x.data_ptr(),
-        x_scales=None if x_scales is None else x_scales.data_ptr(),
-        routing=routing.data_ptr(),
-        out=rows.data_ptr(),
-        out_scales=scales.data_ptr() or None,
-    )
+    moved = rows_of(x, x_scales, routing, rows, scales)
+    problem_of(arguments).plan(x.device.type).dispatch(_groups.stream_of(x), **moved)
     return rows, scales
 
 
@@ -170,16 +182,20 @@ def _dispatch_keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.tokens, ctx.problem = x.shape[0], problem_of(tuple(arguments))
 
 
-def _dispatch_gradient(ctx: Any, grad: torch.Tensor, _: Any) -> tuple[Any, ...]:
-    problem = ctx.problem
+def gradient_of_rows(grad: torch.Tensor, routing: torch.Tensor, problem: Problem, tokens: int) -> torch.Tensor:
+    """The gradient of the rows that a dispatch moved."""
     if problem.wire != "type":
         raise errors.Unsupported(f"wire: '{problem.wire}' given, allowed with gradients is 'type'")
-    arrays = Arrays(ctx.saved_tensors[0], problem)
+    arrays = Arrays(routing, problem)
     if problem.layout == "in_place":
         grad = arrays.placed(grad, arrays.first_rows())
-    ones = grad.new_ones((ctx.tokens, problem.top_k), dtype=torch.float32)
-    x_grad = torch.ops.tandem.combine(grad, ones, arrays.with_ones(), None, *problem.arguments())
-    return (x_grad, *(None for _ in range(3 + len(problem.arguments()))))
+    ones = grad.new_ones((tokens, problem.top_k), dtype=torch.float32)
+    return torch.ops.tandem.combine(grad, ones, arrays.with_ones(), None, *problem.arguments())
+
+
+def _dispatch_gradient(ctx: Any, grad: torch.Tensor, _: Any) -> tuple[Any, ...]:
+    x_grad = gradient_of_rows(grad, ctx.saved_tensors[0], ctx.problem, ctx.tokens)
+    return (x_grad, *(None for _ in range(3 + len(ctx.problem.arguments()))))
 
 
 def _combine_keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -222,12 +238,12 @@ def _combine_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
 
 _GRADIENTS = {"dispatch": (_dispatch_gradient, _dispatch_keep), "combine": (_combine_gradient, _combine_keep)}
 for _name, _schema, _kernel, _fake in (
-    ("route", f"(Tensor ids, Tensor? weights, {PROBLEM}) -> Tensor", _route, _new_routing),
+    ("route", f"(Tensor ids, Tensor? weights, {PROBLEM}) -> Tensor", _route, new_routing),
     (
         "dispatch",
         f"(Tensor x, Tensor? x_scales, Tensor routing, bool clear, {PROBLEM}) -> (Tensor, Tensor)",
         _dispatch,
-        _new_rows,
+        new_rows,
     ),
     ("combine", f"(Tensor y, Tensor weights, Tensor routing, Tensor? add, {PROBLEM}) -> Tensor", _combine, _new_sums),
 ):
@@ -277,9 +293,9 @@ class Routing:
         return self.problem.experts // self.problem.pes()
 
 
-def route(
-    ids: torch.Tensor,
-    weights: torch.Tensor | None = None,
+def problem_for(
+    ids: Any,
+    weights: Any,
     *,
     experts: int,
     hidden: int,
@@ -290,14 +306,8 @@ def route(
     align: int = 1,
     most_rows: int = 0,
     group: Any = None,
-) -> Routing:
-    """Makes the choices of all tokens known to all PEs.
-
-    `ids` holds tokens x choices of a token: an expert, or -1. `weights` are float32, and 1 by default. `hidden` and
-    `dtype` are those of rows. All PEs pass the same options. `max_tokens` is the most tokens of a PE. Its default is
-    the number of rows of `ids`, which is then the same on all PEs. docs/reference/experts.md has `wire`, `layout`,
-    `align` and `most_rows`.
-    """
+) -> Problem:
+    """The options of a plan for these choices. Raises InvalidArgument and InvalidType."""
     _groups.check_tensor("ids", ids, _IDS)
     if ids.dim() != 2:
         raise errors.InvalidArgument(f"ids: shape {tuple(ids.shape)} given, allowed is tokens x choices of a token")
@@ -305,7 +315,7 @@ def route(
         _groups.check_tensor("weights", weights, (torch.float32,))
     if not isinstance(dtype, torch.dtype):
         raise errors.InvalidType(f"dtype: {shown(dtype)} given, allowed are torch.bfloat16 and torch.float16")
-    problem = Problem(
+    return Problem(
         whole_option("experts", experts),
         ids.shape[1],
         whole_option("hidden", hidden),
@@ -317,11 +327,29 @@ def route(
         whole_option("most_rows", most_rows),
         _groups.resolve(group),
     )
-    given = None if weights is None else weights.detach()
-    memory = call(torch.ops.tandem.route, ids, given, *problem.arguments())
+
+
+def routing_with(memory: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor | None, problem: Problem) -> Routing:
+    """A routing with the weights of this PE's choices, which are 1 by default."""
     if weights is None:
         weights = ids.new_ones(ids.shape, dtype=torch.float32)
     return Routing(memory, weights, problem)
+
+
+def route(
+    ids: torch.Tensor, weights: torch.Tensor | None = None, *, experts: int, hidden: int, **options: Any
+) -> Routing:
+    """Makes the choices of all tokens known to all PEs.
+
+    `ids` holds tokens x choices of a token: an expert, or -1. `weights` are float32, and 1 by default. `hidden` and
+    the option `dtype` (bfloat16 by default) are those of rows. All PEs pass the same options. `max_tokens` is the most
+    tokens of a PE. Its default is the number of rows of `ids`, which is then the same on all PEs.
+    docs/reference/experts.md has `wire`, `layout`, `align` and `most_rows`. `group` is the process group.
+    """
+    problem = problem_for(ids, weights, experts=experts, hidden=hidden, **options)
+    given = None if weights is None else weights.detach()
+    memory = call(torch.ops.tandem.route, ids, given, *problem.arguments())
+    return routing_with(memory, ids, weights, problem)
 
 
 def routing_of(value: Any) -> Routing:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from .. import errors
 from .._library import shown, whole_option
 from . import _expert_gemms, _experts, _groups
+from ._route_and_dispatch import route_and_dispatch
 
 _ALIGN = 8  # rows of 16 bytes or more, as grouped products need them in backward
 
@@ -80,13 +81,15 @@ class ParallelExperts(torch.nn.Module):
 
         `x` and `add` are tokens x hidden. `ids` and `weights` are tokens x choices: experts or -1, and float32.
         """
-        options: dict[str, Any] = {"experts": self.experts, "hidden": self.hidden, "max_tokens": self.max_tokens}
-        align = _expert_gemms.TILE if self.fused else _ALIGN
-        routing = _experts.route(ids, weights, dtype=x.dtype, align=align, group=self.group, **options)
+        if x.shape[-1] != self.hidden:
+            raise errors.InvalidArgument(f"x: shape {tuple(x.shape)} given, allowed is tokens x {self.hidden}")
+        options: dict[str, Any] = {"experts": self.experts, "max_tokens": self.max_tokens}
         if self.fused:
+            options["align"] = _expert_gemms.TILE
+            routing = _experts.route(ids, weights, hidden=self.hidden, dtype=x.dtype, group=self.group, **options)
             gate, up = _expert_gemms.dispatch_gemm(x, routing, self.gate_up_proj).chunk(2, -1)
             return _expert_gemms.gemm_combine(F.silu(gate) * up, routing, self.down_proj, add)
-        rows = _experts.dispatch(x, routing)
+        rows, routing = route_and_dispatch(x, ids, weights, align=_ALIGN, group=self.group, **options)
         ends = routing.starts[1:]
         gate, up = F.grouped_mm(rows, self.gate_up_proj.transpose(1, 2), offs=ends).chunk(2, -1)
         y = F.grouped_mm(F.silu(gate) * up, self.down_proj.transpose(1, 2), offs=ends)

@@ -13,8 +13,13 @@ import torch
 from .. import errors
 
 _library = torch.library.Library("tandem", "FRAGMENT")
-# Without it calls are right, but take longer.
+# Without them calls are right, but take longer.
 _below_autograd = getattr(torch._C, "_AutoDispatchBelowAutograd", None)
+_modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+_interpreter = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None)
+_KINDS = (torch.Tensor, torch.nn.Parameter)
+# Kernels that end in an operator of the dispatcher, so that they may be called without one before it.
+_direct: dict[Any, Callable[..., Any]] = {}
 
 
 def register(
@@ -40,9 +45,20 @@ def register(
     torch.library.register_autograd(f"tandem::{name}", gradient or none, setup_context=keep, lib=_library)
 
 
+def call_directly(operator: Any, kernel: Callable[..., Any]) -> None:
+    """Lets `call` take `kernel` for plain tensors of CPUs and GPUs. It must end in an operator of the dispatcher."""
+    if _modes is not None and _interpreter is not None:
+        _direct[operator] = kernel
+
+
 def call(operator: Any, *arguments: Any) -> Any:
     """Calls an operator. Where nothing records gradients, it takes the short way to the kernel."""
     if _below_autograd is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
         return operator(*arguments)
+    kernel = _direct.get(operator)
+    if kernel is not None and _modes() == 0 and _interpreter() is None:
+        x = arguments[0]
+        if type(x) in _KINDS and not x.is_meta:
+            return kernel(*arguments)
     with _below_autograd():
         return operator(*arguments)

@@ -10,6 +10,7 @@ import torch
 from ... import errors
 from ..._library import shown
 from .. import _experts, _groups
+from .._route_and_dispatch import route_and_dispatch
 
 
 class Handle:
@@ -52,16 +53,15 @@ def dispatch(x: torch.Tensor, ids: torch.Tensor, most: int, experts: int, use_fp
         raise errors.InvalidArgument(
             f"topk_idx: shape {tuple(ids.shape)} given with x of {tuple(x.shape)}, allowed are as many rows as x has"
         )
-    routing = _experts.route(
+    made, routing = route_and_dispatch(
+        x,
         ids,
         experts=experts,
-        hidden=x.shape[1],
         max_tokens=most,
         wire="quantised" if use_fp8 else "type",
         layout="by_expert",
         group=group,
     )
-    made = _experts.dispatch(x, routing)
     here = experts // _groups.size_of(group)
     rows = [one.view(here, -1, one.shape[1]) for one in (made if use_fp8 else (made,))]
     if use_fp8:  # the last two axes of scales are column-major, as grouped products read them
