@@ -41,12 +41,12 @@ class BestChoice {
   }
 
   /// Returns the choices that were tried at `bytes` and ended. `known`: a call that is one of them, whose time bounds
-  /// the others' from the beginning. If simulations are dear, those that take longer than `most_us` are stopped.
+  /// the others' from the beginning. If its simulation is not quite cheap, others end at `most_us`.
   std::vector<tune::Measured> at(Size bytes, const SimulatedCall& known = {}, double most_us = kNever) {
     bytes_ = bytes;
     tried_.clear();
     best_us_ = kNever;
-    most_us_ = known.events > kDear ? most_us : kNever;
+    most_us_ = known.events > kWorthBounds ? most_us : kNever;
     if (known.outcome == Outcome::kRan) add(known);
     // The fastest way of the size before is the first one, so that the others are soon seen to be behind.
     std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.us < b.us; });
@@ -78,8 +78,9 @@ class BestChoice {
  private:
   static constexpr double kNever = 1e12;           ///< microseconds of what cannot run
   static constexpr std::uint64_t kDear = 200'000;  ///< events of a simulation
-  static constexpr double kHopeless = 1.5;         ///< times the quickest
-  static constexpr double kLevelOfDear = 1.02;     ///< a dear simulation has to gain so much
+  static constexpr std::uint64_t kWorthBounds = 20'000;
+  static constexpr double kHopeless = 1.5;      ///< times the quickest
+  static constexpr double kLevelOfDear = 1.02;  ///< a dear simulation has to gain so much
 
   struct Way {
     std::string algorithm;
