@@ -29,7 +29,7 @@ inline double least_bytes_of_a_node(const CollectiveCase& c, int nodes, int pes_
   return 0;
 }
 
-/// Returns the microseconds that a collective takes at least between nodes: the bytes that a node has to send or to
+/// Returns the microseconds that a collective takes at least between nodes. The bytes that a node has to send or to
 /// receive pass its NICs, and the last of them has the NICs' latency. Returns 0 if nothing has to leave a node.
 inline double least_us(const Machine& machine, const CollectiveCase& c) {
   const int nodes = static_cast<int>(ceil_div(c.pes, machine.pes_per_node));

@@ -79,7 +79,7 @@ TEST(BestChoice, IsNotCompleteIfBlocksThatAreTooDearCouldMeetTheKnownTime) {
   for (const SimulatedCall& call : tried) EXPECT_LT(call.us, known.us);
 }
 
-/// What BestChoice and the comparisons with defaults rely on, by the simulator.
+/// BestChoice and the comparisons with defaults rely on this property, by the simulator.
 TEST(BestChoice, NoAlgorithmIsQuickerThanItsOneBlockForFewBytesOrThanTheNics) {
   constexpr int pes = 16;
   constexpr double least_share = 0.97;  // as BestChoice's
