@@ -25,9 +25,12 @@ class BestChoice {
             tune::candidates(collective, pes <= machine.pes_per_node), most_events,
             [&machine, collective, pes](Size bytes, const std::string& algorithm, int blocks, const Budget& budget) {
               return simulate(machine, {collective, pes, bytes}, algorithm, blocks, budget);
-            }) {}
-  BestChoice(const std::vector<tune::Candidate>& candidates, std::uint64_t most_events, Trial trial)
-      : trial_(std::move(trial)), most_events_(most_events) {
+            },
+            Size{4} * pes) {}
+  /// `few_bytes`: with them, each PE has something for each other one.
+  BestChoice(const std::vector<tune::Candidate>& candidates, std::uint64_t most_events, Trial trial,
+             Size few_bytes = tune::kAnySize)
+      : trial_(std::move(trial)), most_events_(most_events), few_bytes_(few_bytes) {
     for (const tune::Candidate& candidate : candidates) {
       // GPUs of this version have no multicast.
       if (candidate.algorithm == "multimem") continue;
@@ -38,11 +41,12 @@ class BestChoice {
   }
 
   /// Returns the choices that were tried at `bytes` and ended. `known`: a call that is one of them, whose time bounds
-  /// the others' from the beginning.
-  std::vector<tune::Measured> at(Size bytes, const SimulatedCall& known = {}) {
+  /// the others' from the beginning. If its simulation is not quite cheap, others end at `most_us`.
+  std::vector<tune::Measured> at(Size bytes, const SimulatedCall& known = {}, double most_us = kNever) {
     bytes_ = bytes;
     tried_.clear();
     best_us_ = kNever;
+    most_us_ = known.events > kWorthBounds ? most_us : kNever;
     if (known.outcome == Outcome::kRan) add(known);
     // The fastest way of the size before is the first one, so that the others are soon seen to be behind.
     std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.us < b.us; });
@@ -59,19 +63,24 @@ class BestChoice {
   }
 
   /// Returns whether, at the last size, each algorithm either ended, with as many blocks as gained, or was seen to be
-  /// behind. Twice the blocks take half of the time at best.
+  /// behind. Twice the blocks take half of the time at best, but for what one block takes for few bytes.
   bool is_complete() const {
     return std::none_of(ways_.begin(), ways_.end(), [&](const Way& way) {
       const double share = static_cast<double>(way.blocks[way.best]) / way.blocks.back();
-      return way.is_cut && (way.us >= kNever || way.us * share < best_us_);
+      const double least_us = std::min(way.least_us, way.us);
+      return way.is_cut && (way.us >= kNever || least_us + (way.us - least_us) * share < std::min(best_us_, most_us_));
     });
   }
+
+  /// Returns whether an algorithm's blocks send to different PEs, so that many of them can be quicker for few bytes.
+  static bool shares_pes(const std::string& algorithm) { return algorithm == "scatter_all_gather"; }
 
  private:
   static constexpr double kNever = 1e12;           ///< microseconds of what cannot run
   static constexpr std::uint64_t kDear = 200'000;  ///< events of a simulation
-  static constexpr double kHopeless = 1.5;         ///< times the quickest
-  static constexpr double kLevelOfDear = 1.02;     ///< a dear simulation has to gain so much
+  static constexpr std::uint64_t kWorthBounds = 20'000;
+  static constexpr double kHopeless = 1.5;      ///< times the quickest
+  static constexpr double kLevelOfDear = 1.02;  ///< a dear simulation has to gain so much
 
   struct Way {
     std::string algorithm;
@@ -79,7 +88,9 @@ class BestChoice {
     Size most_bytes = 0;
     std::size_t best = 0;  ///< of `blocks`, at the size before
     double us = 0;
-    bool is_cut = false;  ///< more blocks could gain, but were too dear
+    double least_us = 0;          ///< for one block and few bytes, or a lower bound of that
+    bool is_least_exact = false;  ///< the simulation of that ended
+    bool is_cut = false;          ///< more blocks could gain, but were too dear
   };
 
   const SimulatedCall& add(const SimulatedCall& call) {
@@ -95,7 +106,25 @@ class BestChoice {
       if (call.algorithm == way.algorithm && call.blocks == blocks) return call;
     if (is_surely_too_dear(way, blocks))
       return add({.outcome = Outcome::kTooDear, .algorithm = way.algorithm, .blocks = blocks});
-    return add(trial_(bytes_, way.algorithm, blocks, {.us = kHopeless * best_us_, .events = most_events_}));
+    return add(trial_(bytes_, way.algorithm, blocks, {.us = budget_us(), .events = most_events_}));
+  }
+
+  double budget_us() const { return std::min(kHopeless * best_us_, most_us_); }
+
+  /// Returns whether no number of blocks lets an algorithm meet `most_us`. One block for few bytes gives a lower bound
+  /// if blocks share the bytes and not the PEs. The order of simultaneous events may change times a
+  /// little.
+  bool is_hopeless(Way& way) {
+    constexpr double least_share = 0.97;
+    if (most_us_ >= kNever || shares_pes(way.algorithm)) return false;
+    const double enough_us = most_us_ / least_share;
+    if (!way.is_least_exact && way.least_us < enough_us) {
+      const SimulatedCall call = trial_(std::min(bytes_, few_bytes_), way.algorithm, way.blocks.front(),
+                                        {.us = enough_us, .events = most_events_});
+      way.is_least_exact = call.outcome != Outcome::kTooSlow;
+      if (call.outcome == Outcome::kRan || call.outcome == Outcome::kTooSlow) way.least_us = call.us;
+    }
+    return way.least_us >= enough_us;
   }
 
   /// Events and memory grow with the blocks. A call that was too dear with some blocks is therefore not tried with
@@ -110,6 +139,10 @@ class BestChoice {
 
   /// Goes from the best number of blocks at the size before in both directions, while that gains.
   void climb(Way& way) {
+    if (is_hopeless(way)) {
+      way.us = kHopeless * best_us_;
+      return;
+    }
     SimulatedCall first = run(way, way.best);
     const bool is_cheap = first.events <= kDear;
     // It may be behind only for its number of blocks.
@@ -117,6 +150,7 @@ class BestChoice {
       if (first.outcome != Outcome::kTooSlow) break;
       std::size_t i = index;
       SimulatedCall other = run(way, i);
+      if (other.outcome == Outcome::kTooDear && most_us_ < kNever) way.is_cut = true;
       // The number between the two may be enough.
       if (other.outcome == Outcome::kTooDear && i > way.best + 1) other = run(way, --i);
       if (other.outcome != Outcome::kRan) continue;
@@ -126,7 +160,7 @@ class BestChoice {
     if (first.outcome == Outcome::kTooDear) way.is_cut = true;
     while (first.outcome == Outcome::kTooDear && way.best > 0) first = run(way, --way.best);
     // A way that was stopped is placed behind all that ended, and before those that cannot run.
-    way.us = first.outcome == Outcome::kTooSlow ? kHopeless * best_us_ : us_of(first);
+    way.us = first.outcome == Outcome::kTooSlow ? budget_us() : us_of(first);
     if (first.outcome != Outcome::kRan) return;
     if (is_cheap)
       try_all(way);
@@ -203,6 +237,8 @@ class BestChoice {
 
   Trial trial_;
   std::uint64_t most_events_;
+  Size few_bytes_;
+  double most_us_ = kNever;
   std::vector<Way> ways_;
   Size bytes_ = 0;
   std::vector<SimulatedCall> tried_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/default_rows.h"
+
 namespace tandem::bench {
 namespace {
 
@@ -31,6 +33,87 @@ TEST(BestChoice, TriesTheBlocksBetweenWhereTwiceAsManyAreTooDear) {
   const auto best = std::min_element(tried.begin(), tried.end(), [](auto& a, auto& b) { return a.us < b.us; });
   EXPECT_EQ(best->algorithm, "pieces");
   EXPECT_EQ(best->blocks, 64);
+}
+
+/// Algorithm "late" takes 30 us with one block and few bytes; "dear" gains with blocks that are too dear.
+struct LateOrDear {
+  std::vector<SimulatedCall>* tried;
+
+  SimulatedCall operator()(Size bytes, const std::string& algorithm, int blocks, const Budget& budget) const {
+    SimulatedCall call{.outcome = Outcome::kRan, .algorithm = algorithm, .blocks = blocks, .us = 30, .events = kDear};
+    if (algorithm == "dear") call.us = bytes < 1024 ? 2 : 2 + 28.0 / blocks;
+    if (blocks > 2) call.outcome = Outcome::kTooDear;
+    if (call.us > budget.us) {
+      call.outcome = Outcome::kTooSlow;
+      call.us = budget.us;
+    }
+    tried->push_back(call);
+    return call;
+  }
+};
+
+std::vector<SimulatedCall> tried_beside(const std::string& algorithm, const SimulatedCall& known, bool& is_complete) {
+  std::vector<tune::Candidate> candidates;
+  for (const int blocks : {1, 2, 4, 8}) candidates.push_back({algorithm, blocks, tune::kAnySize});
+  std::vector<SimulatedCall> tried;
+  BestChoice search(candidates, kDear, LateOrDear{&tried}, 64);
+  search.at(1024, known, known.us / 1.05);
+  is_complete = search.is_complete();
+  return tried;
+}
+
+TEST(BestChoice, BesideADearCallTriesAnAlgorithmOnceThatIsLateWithOneBlockAndFewBytes) {
+  bool is_complete = false;
+  SimulatedCall known{.outcome = Outcome::kRan, .algorithm = "known", .blocks = 1, .us = 20, .events = kDear};
+  EXPECT_EQ(tried_beside("late", known, is_complete).size(), 1U);
+  EXPECT_TRUE(is_complete);
+  known.events = 100;
+  EXPECT_GT(tried_beside("late", known, is_complete).size(), 1U);
+}
+
+TEST(BestChoice, IsNotCompleteIfBlocksThatAreTooDearCouldMeetTheKnownTime) {
+  bool is_complete = true;
+  const SimulatedCall known{.outcome = Outcome::kRan, .algorithm = "known", .blocks = 1, .us = 10, .events = kDear};
+  const std::vector<SimulatedCall> tried = tried_beside("dear", known, is_complete);
+  EXPECT_FALSE(is_complete);
+  for (const SimulatedCall& call : tried) EXPECT_LT(call.us, known.us);
+}
+
+/// BestChoice and the comparisons with defaults rely on this property, by the simulator.
+TEST(BestChoice, NoAlgorithmIsQuickerThanItsOneBlockForFewBytesOrThanTheNics) {
+  constexpr int pes = 16;
+  constexpr double least_share = 0.97;  // as BestChoice's
+  const Machine machine = load_machine("h100x8-rail");
+  for (int i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    std::string algorithm;  // the candidate's before
+    double few_us = 0;
+    for (const tune::Candidate& candidate : tune::candidates(collective, false)) {
+      if (candidate.blocks != 1 && candidate.blocks != 16) continue;
+      if (candidate.algorithm != algorithm) {
+        algorithm = candidate.algorithm;
+        few_us = BestChoice::shares_pes(algorithm)
+                     ? 0
+                     : simulate(machine, {collective, pes, Size{4} * pes}, algorithm, candidate.blocks).us;
+      }
+      const CollectiveCase one{collective, pes, Size{32} << 10};
+      const SimulatedCall call = simulate(machine, one, algorithm, candidate.blocks);
+      if (call.outcome != Outcome::kRan) continue;
+      const std::string what = way_of(std::string(name(collective)) + " " + algorithm, candidate.blocks);
+      EXPECT_GE(call.us, least_share * few_us) << what;
+      EXPECT_GE(call.us, least_us(machine, one)) << what;
+    }
+  }
+}
+
+TEST(LeastTime, IsThatOfTheBytesThatHaveToPassANodesNics) {
+  const Machine machine = load_machine("h100x8-rail");  // 8 NICs of 49 GB/s and 8.35 us
+  const Size bytes = 392'000'000;                       // 1,000 us by all NICs of a node
+  EXPECT_NEAR(least_us(machine, {Collective::kAllGather, 16, bytes}), 508.35, 0.01);
+  EXPECT_NEAR(least_us(machine, {Collective::kAllReduce, 32, bytes}), 1508.35, 0.01);
+  EXPECT_NEAR(least_us(machine, {Collective::kAllToAll, 32, bytes}), 6008.35, 0.01);
+  EXPECT_EQ(least_us(machine, {Collective::kExchange, 32, bytes}), 0);
+  EXPECT_EQ(least_us(load_machine("h200x8"), {Collective::kAllReduce, 8, bytes}), 0);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace tandem::sim {
 
@@ -48,18 +49,18 @@ bool PacketWait::advance() {
 }
 
 Time SignalBoard::in_order(const Signal* word, int pe, Time time) {
-  auto& [last_pe, last_time] = under_way_.try_emplace(word, -1, 0).first->second;
-  if (last_pe == pe) time = std::max(time, last_time + 1);
-  last_pe = pe;
-  last_time = time;
+  WordState& state = words_.of(word);
+  if (state.sender == pe) time = std::max(time, state.arrives + 1);
+  state.sender = pe;
+  state.arrives = time;
   return time;
 }
 
 Time SignalBoard::own_changes(const Signal* words, Size n, Size stride, int pe) const {
   Time arrived = 0;
   for (Size i = 0; i < n; ++i) {
-    const auto change = under_way_.find(words + i * stride);
-    if (change != under_way_.end() && change->second.first == pe) arrived = std::max(arrived, change->second.second);
+    const WordState* const state = words_.find(words + i * stride);
+    if (state != nullptr && state->sender == pe) arrived = std::max(arrived, state->arrives);
   }
   return arrived;
 }
@@ -71,24 +72,27 @@ void SignalBoard::apply(const SignalUpdate& update, const Cause& cause) {
 }
 
 void SignalBoard::changed(const Signal* word, const Cause& cause) {
-  if (writers_.insert_or_assign(word, cause.pe).second)
-    examples_[memory_.offset_of(word)].emplace_back(memory_.pe_of(word), cause.pe);
-  const auto found = waits_.find(word);
-  if (found == waits_.end()) return;
-  std::vector<SignalWait*> waits;
-  waits.swap(found->second);
-  if (Fiber::unwinding()) return;  // those that waited may be gone
-  for (SignalWait* wait : waits) {
+  WordState& state = words_.of(word);
+  state.writer = cause.pe;
+  SignalWait* const last = std::exchange(state.last_wait, nullptr);
+  if (last == nullptr || Fiber::unwinding()) return;  // those that waited may be gone
+  for (SignalWait *wait = last->after, *after = nullptr; wait != nullptr; wait = after) {
+    after = wait == last ? nullptr : wait->after;
     if (wait->advance()) {
       wait->released_by = cause;
       wait->ready(wait->argument);
     } else {
-      waits_[wait->words + wait->next * wait->stride].push_back(wait);
+      add(*wait);
     }
   }
 }
 
-void SignalBoard::add(SignalWait& wait) { waits_[wait.words + wait.next * wait.stride].push_back(&wait); }
+void SignalBoard::add(SignalWait& wait) {
+  if (Fiber::unwinding()) return;  // others that waited may be gone
+  SignalWait*& last = words_.of(wait.words + wait.next * wait.stride).last_wait;
+  wait.after = last == nullptr ? &wait : std::exchange(last->after, &wait);
+  last = &wait;
+}
 void SignalBoard::add(PacketWait& wait) { packet_waits_[wait.pe].push_back(&wait); }
 
 void SignalBoard::packets_arrived(const void* begin, Size bytes, const Cause& cause) {
@@ -105,12 +109,21 @@ void SignalBoard::packets_arrived(const void* begin, Size bytes, const Cause& ca
   for (PacketWait* wait : ready) wait->ready(wait->argument);
 }
 
+std::vector<std::pair<int, int>> SignalBoard::examples_of(const Signal* word) const {
+  const auto* const of_first = reinterpret_cast<const std::byte*>(word) - memory_.pe_of(word) * memory_.stride();
+  std::vector<std::pair<int, int>> examples;
+  for (int pe = 0; pe < memory_.pes(); ++pe) {
+    const auto* const copy = reinterpret_cast<const Signal*>(of_first + pe * memory_.stride());
+    const WordState* const state = words_.find(copy);
+    if (state != nullptr && state->writer >= 0) examples.emplace_back(pe, state->writer);
+  }
+  return examples;
+}
+
 std::string SignalBoard::describe_writer(const Signal* word) const {
-  if (const auto found = writers_.find(word); found != writers_.end())
-    return fmt::format("; PE {} writes it", found->second);
-  const auto examples = memory_.owns(word) ? examples_.find(memory_.offset_of(word)) : examples_.end();
-  const int likely =
-      examples == examples_.end() ? -1 : likely_writer(examples->second, memory_.pe_of(word), memory_.pes());
+  if (const WordState* const state = words_.find(word); state != nullptr && state->writer >= 0)
+    return fmt::format("; PE {} writes it", state->writer);
+  const int likely = memory_.owns(word) ? likely_writer(examples_of(word), memory_.pe_of(word), memory_.pes()) : -1;
   return likely < 0 ? ", never written by anybody"
                     : fmt::format(", never written by anybody; probably PE {} was to write it", likely);
 }

@@ -9,6 +9,7 @@
 #include "sim/engine/engine.h"
 #include "sim/memory/cpu_names.h"
 #include "sim/memory/memory.h"
+#include "sim/memory/word_states.h"
 #include "sim/run/observer.h"
 
 namespace tandem::sim {
@@ -40,6 +41,7 @@ struct SignalWait {
   int pe = 0;
   Size next = 0;  ///< the first word not yet seen to compare true
   Cause released_by;
+  SignalWait* after = nullptr;  ///< the next wait for the same word, in a ring
 
   /// Moves `next` on; true when all words compare true now.
   bool advance() {
@@ -91,14 +93,12 @@ class SignalBoard {
 
  private:
   std::string describe_writer(const Signal* word) const;
+  /// Returns the copies of a symmetric word that were written: (PE of the copy, its last writer).
+  std::vector<std::pair<int, int>> examples_of(const Signal* word) const;
 
   const Memory& memory_;
-  std::unordered_map<const Signal*, std::vector<SignalWait*>> waits_;  // looked up, never iterated
-  std::unordered_map<const Signal*, int> writers_;                     // last PE that wrote; likewise
-  std::unordered_map<const Signal*, std::pair<int, Time>>
-      under_way_;  // last change: by whom, when it arrives; likewise
-  std::unordered_map<Size, std::vector<std::pair<int, int>>> examples_;  // offset -> (PE of a word, its first writer)
-  std::unordered_map<int, std::vector<PacketWait*>> packet_waits_;       // by PE
+  WordStates words_;
+  std::unordered_map<int, std::vector<PacketWait*>> packet_waits_;  // by PE; looked up, never iterated
 };
 
 }  // namespace tandem::sim

@@ -55,9 +55,25 @@ Simulator::Simulator(const Machine& machine_model, int num_pes, int pes_per_node
 Team Simulator::world_team(int pe) const { return {0, 1, num_pes(), pe, topology.pes_per_node()}; }
 
 QueuePair& Simulator::queue(int from, int to, int block) {
-  auto& queue = queues[{from, to, block}];
-  if (!queue) queue = std::make_unique<QueuePair>(*this, costs.queue);
+  const auto pair = static_cast<std::uint64_t>(from) * pes.size() + static_cast<std::uint64_t>(to);
+  const std::uint64_t key = (pair << 32) | static_cast<std::uint32_t>(block);
+  std::unique_ptr<QueuePair>& queue = queues_[key];
+  if (queue) return *queue;
+  if (idle_queues_.empty()) {
+    queue = std::make_unique<QueuePair>(*this, costs.queue);
+  } else {
+    queue = std::move(idle_queues_.back());
+    idle_queues_.pop_back();
+  }
+  queue->key = key;
   return *queue;
+}
+
+void Simulator::retire(const QueuePair& queue) {
+  if (seams.schedule != nullptr) return;
+  const auto found = queues_.find(queue.key);
+  idle_queues_.push_back(std::move(found->second));
+  queues_.erase(found);
 }
 
 Time Simulator::deliver(Time time, Delivery delivery) {
@@ -160,7 +176,7 @@ void QueuePair::step(void* queue) { static_cast<QueuePair*>(queue)->send_chunk()
 void QueuePair::send_chunk() {
   if (messages_.empty()) {
     busy_ = false;
-    return;
+    return simulator_.retire(*this);
   }
   NicMessage& message = messages_.front();
   const Time now = simulator_.engine.now();

@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "machine/topology.h"
@@ -85,6 +85,8 @@ class QueuePair {
   QueuePair(Simulator& simulator, Rate rate) : simulator_(simulator), rate_(rate) {}
   void post(NicMessage message);
 
+  std::uint64_t key = 0;  ///< Simulator's
+
  private:
   static void step(void* queue);
   void send_chunk();
@@ -140,7 +142,6 @@ struct Simulator {
   Network network;
   SignalBoard signals;
   std::vector<Pe> pes;
-  std::map<std::tuple<int, int, int>, std::unique_ptr<QueuePair>> queues;  // by source, destination, block
   /// Each function describes the wait of a stream; it returns an empty text for an idle stream.
   std::vector<std::function<std::string()>> streams;
   Polling polling;
@@ -148,7 +149,10 @@ struct Simulator {
 
   int num_pes() const { return static_cast<int>(pes.size()); }
   Team world_team(int pe) const;
+  /// Returns the queue of a block to a PE, to which a message is then posted.
   QueuePair& queue(int from, int to, int block);
+  /// Called for a queue without messages. Its past counts under a schedule alone, so another one may use it else.
+  void retire(const QueuePair& queue);
   /// Makes payload and signal visible at `time`, or later if a signal follows earlier changes of its word by the same
   /// PE. Returns the arrival.
   Time deliver(Time time, Delivery delivery);
@@ -176,6 +180,8 @@ struct Simulator {
   static void arrive(void* argument);
   void draw(const Occupation& chunk) const;
 
+  std::unordered_map<std::uint64_t, std::unique_ptr<QueuePair>> queues_;  // by key; looked up, never iterated
+  std::vector<std::unique_ptr<QueuePair>> idle_queues_;
   std::map<const Signal*, Epoch> awaited_;  // used if waits are broken
   std::deque<Delivery> deliveries_;         // never shrinks: addresses stay
   std::vector<Delivery*> free_deliveries_;  // unused ones of `deliveries_`
