@@ -171,9 +171,10 @@ def measure(arguments):
                       f"{r['tandem_plain_us']:>12.1f} {r['copy_us']:>10.1f} {r['gloo_us'] / r['tandem_us']:>7.2f} "
                       f"{r['wrong']:>6}", flush=True)
             size *= 4
-    if pe == 0 and arguments.part:
-        about = {"torch": torch.__version__, "python": platform.python_version(), "tandem": tandem.library.tandem_version().decode(), "rows": rows}
-        Path(arguments.part).write_text(json.dumps(about))
+        if pe == 0 and arguments.part:  # after each operation, so that a run that is cut off leaves its rows
+            about = {"torch": torch.__version__, "python": platform.python_version(),
+                     "tandem": tandem.library.tandem_version().decode(), "rows": rows}
+            Path(arguments.part).write_text(json.dumps(about))
     tandem.close()
     dist.destroy_process_group()
 

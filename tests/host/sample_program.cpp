@@ -11,6 +11,7 @@
 #include "collectives/all_reduce/two_shot_ll.h"
 #include "collectives/all_to_all/push.h"
 #include "collectives/broadcast/pull.h"
+#include "collectives/broadcast/staged.h"
 #include "collectives/broadcast/tree.h"
 #include "collectives/reduce_scatter/push.h"
 #include "host/shared_pes.h"
@@ -117,6 +118,7 @@ void check_collectives() {
   check<BroadcastTree<2>>("broadcast tree", kCount, kCount, of_root);
   constexpr Size kLarge = Size{kBlocks} << 20;  // of which the root stores a part
   check<BroadcastPull>("broadcast pull", kLarge, kLarge, of_root, kLarge, true);
+  check<BroadcastStaged>("broadcast staged", kLarge, kLarge, of_root, kLarge);
 }
 
 /// One GEMM of f32 with hooks, and the kernel that works beside it.

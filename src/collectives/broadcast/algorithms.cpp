@@ -5,6 +5,7 @@
 #include "collectives/broadcast/pull.h"
 #include "collectives/broadcast/scatter_all_gather.h"
 #include "collectives/broadcast/scatter_ll.h"
+#include "collectives/broadcast/staged.h"
 #include "collectives/broadcast/tree.h"
 #include "collectives/plan/plan.h"
 
@@ -32,6 +33,9 @@ std::span<const Algorithm> broadcast_algorithms() {
        make_byte_plan<kSelf, BroadcastLL128>},
       {{kSelf, "scatter_ll128", "as scatter_all_gather, with lines of packets: middle sizes", true, false, kNeither},
        make_byte_plan<kSelf, BroadcastScatterLL128>},
+      {{kSelf, "staged", "every PE reads the root's staging, and the root waits for none: PEs on CPUs", true, false,
+        kNeither},
+       make_byte_plan<kSelf, BroadcastStaged>},
   };
   return algorithms;
 }
