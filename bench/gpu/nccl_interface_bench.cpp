@@ -11,7 +11,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "gpu/nccl_case.h"
+#include "gpu/nccl_ranks.h"
+#include "support/nccl_case.h"
 
 namespace tandem::check {
 namespace {
@@ -67,7 +68,7 @@ class Bench {
                                          Kind::AlltoAll,  Kind::Broadcast, Kind::Ring};
 
   void add(const std::string& name, const std::string& file) {
-    auto made = std::make_unique<Contender>(Contender{name, NcclLibrary(file), {number_, nullptr, nullptr}});
+    auto made = std::make_unique<Contender>(Contender{name, NcclLibrary(file), {{number_, nullptr, nullptr}}});
     Rank& rank = made->rank;
     rank.use();
     require(cudaStreamCreateWithFlags(&rank.stream, cudaStreamNonBlocking));

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "gpu/nccl_case.h"
+#include "gpu/nccl_ranks.h"
+#include "support/nccl_case.h"
 
 namespace tandem::check {
 

@@ -1,25 +1,8 @@
 // Every call with every type, operation, root and size, out of place and in place, and from graphs.
 
-#include <algorithm>
-
 #include "gpu/nccl_interface_gpu_check.h"
 
 namespace tandem::check {
-namespace {
-
-/// Encodes `element(0)` to `element(n - 1)`, which repeat after ten.
-template <typename Element>
-void encode_repeated(std::size_t n, ncclDataType_t type, char* to, const Element& element) {
-  constexpr std::size_t kPeriod = 10;
-  const std::size_t bytes = bytes_of(type);
-  for (std::size_t i = 0; i < std::min(n, kPeriod); ++i) encode(element(i), type, to + i * bytes);
-  for (std::size_t done = kPeriod; done < n; done *= 2) {
-    std::memcpy(to + done * bytes, to, std::min(done, n - done) * bytes);
-  }
-}
-
-}  // namespace
-
 Checker::Checker(const NcclLibrary& library, const std::vector<Rank>& local, int count, Shared& counts)
     : nccl(library), ranks(local), total(count), shared(counts) {
   for (const Rank& rank : ranks) {
@@ -66,8 +49,7 @@ void Checker::fill(const Case& c, std::size_t local, char* to, int turn) {
   const std::size_t elements = c.inputs(ranks[local].number, total);
   if (elements == 0) return;
   scratch_.resize(elements * bytes);
-  encode_repeated(elements, c.type, scratch_.data(),
-                  [&](std::size_t i) { return c.value(ranks[local].number, i, turn); });
+  encode_input(c, ranks[local].number, total, turn, scratch_.data());
   ranks[local].copy(to, scratch_.data(), scratch_.size());
 }
 
@@ -81,10 +63,7 @@ bool Checker::is_right(const Case& c, std::size_t local, const char* from, int t
   const std::size_t bytes = bytes_of(c.type);
   const std::size_t elements = c.outputs(ranks[local].number, total);
   wanted_.assign(elements * bytes, 0);
-  for (std::size_t begin = 0; begin < elements; begin += c.count) {  // a part for each rank
-    encode_repeated(c.count, c.type, wanted_.data() + begin * bytes,
-                    [&](std::size_t i) { return c.expected(ranks[local].number, total, begin + i, turn); });
-  }
+  encode_result(c, ranks[local].number, total, turn, wanted_.data());
   if (!c.in_place) wanted_.resize(wanted_.size() + kGuard, '\x55');
   scratch_.resize(wanted_.size());
   ranks[local].copy(scratch_.data(), from, scratch_.size());

@@ -3,7 +3,6 @@
 /// run time.
 
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,32 +19,9 @@
 #include <thread>
 #include <vector>
 
-#include "bindings/nccl/abi.h"
+#include "support/nccl_library.h"
 
 namespace tandem::check {
-
-/// The functions of one library with NCCL's interface.
-struct NcclLibrary {
-  explicit NcclLibrary(const std::string& file) : handle(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle == nullptr) throw std::runtime_error(dlerror());
-  }
-  template <typename Function>
-  Function* find(const char* name) const {
-    void* const found = dlsym(handle, name);
-    if (found == nullptr) throw std::runtime_error(std::string("the library lacks ") + name);
-    return reinterpret_cast<Function*>(found);
-  }
-  void require(ncclResult_t result, const char* name) const {
-    if (result == ncclSuccess) return;
-    throw std::runtime_error(std::string(name) + ": " + std::to_string(result) + " " +
-                             find<decltype(ncclGetLastError)>("ncclGetLastError")(nullptr));
-  }
-  void* handle;
-};
-
-/// Calls `ncclNAME` of `library` and throws where it fails.
-#define TANDEM_NCCL(library, name, ...) \
-  (library).require((library).find<decltype(nccl##name)>("nccl" #name)(__VA_ARGS__), #name)
 
 inline bool on_host() {
   const char* const device = std::getenv("TANDEM_DEVICE");
@@ -56,12 +32,8 @@ inline void require(cudaError_t result) {
   if (result != cudaSuccess) throw std::runtime_error(cudaGetErrorString(result));
 }
 
-/// One rank of a communicator.
-struct Rank {
-  int number = 0;
-  ncclComm_t comm = nullptr;
-  cudaStream_t stream = nullptr;
-
+/// A rank and the memory that its calls use.
+struct Rank : Member {
   void use() const {
     if (!on_host()) require(cudaSetDevice(number));
   }

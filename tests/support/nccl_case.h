@@ -1,13 +1,14 @@
 #pragma once
 /// One call through NCCL's interface, its input, and the result that each rank must have.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "gpu/nccl_ranks.h"
+#include "support/nccl_library.h"
 
 namespace tandem::check {
 
@@ -87,7 +88,11 @@ struct Case {
     return all ? count * static_cast<std::size_t>(ranks) : count;
   }
   /// Whether the type holds each partial result, so that their order does not matter.
-  bool is_exact(int ranks) const { return ranks == 2 || !reduces() || (op != ncclAvg && type != ncclFloat8e5m2); }
+  bool is_exact(int ranks) const {
+    if (ranks <= 2 || !reduces()) return true;
+    if (op == ncclAvg) return false;
+    return ranks == 3 ? type != ncclFloat8e5m2 : bytes_of(type) >= 4;
+  }
   /// Element `i` of a rank's input in turn `turn`.
   double value(int rank, std::size_t i, int turn) const {
     const std::size_t mixed = i * 7 + static_cast<std::size_t>(rank * 3 + turn);
@@ -128,8 +133,32 @@ struct Case {
   }
 };
 
+/// Encodes `element(0)` to `element(n - 1)`, which repeat after ten.
+template <typename Element>
+void encode_repeated(std::size_t n, ncclDataType_t type, char* to, const Element& element) {
+  constexpr std::size_t kPeriod = 10;
+  const std::size_t bytes = bytes_of(type);
+  for (std::size_t i = 0; i < std::min(n, kPeriod); ++i) encode(element(i), type, to + i * bytes);
+  for (std::size_t done = kPeriod; done < n; done *= 2) {
+    std::memcpy(to + done * bytes, to, std::min(done, n - done) * bytes);
+  }
+}
+
+/// Writes a rank's input.
+inline void encode_input(const Case& c, int rank, int ranks, int turn, char* to) {
+  encode_repeated(c.inputs(rank, ranks), c.type, to, [&](std::size_t i) { return c.value(rank, i, turn); });
+}
+
+/// Writes the result that a rank must have.
+inline void encode_result(const Case& c, int rank, int ranks, int turn, char* to) {
+  for (std::size_t begin = 0; begin < c.outputs(rank, ranks); begin += c.count) {  // a part for each rank
+    encode_repeated(c.count, c.type, to + begin * bytes_of(c.type),
+                    [&](std::size_t i) { return c.expected(rank, ranks, begin + i, turn); });
+  }
+}
+
 /// Issues the call of one rank; a pointer that NCCL does not read is null.
-inline void issue(const NcclLibrary& nccl, const Case& c, const Rank& rank, int ranks, char* in, char* out) {
+inline void issue(const NcclLibrary& nccl, const Case& c, const Member& rank, int ranks, char* in, char* out) {
   const bool is_root = rank.number == c.root;
   switch (c.kind) {
     case Kind::AllReduce:
