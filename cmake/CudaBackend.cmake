@@ -90,6 +90,9 @@ if(TANDEM_TESTS)
     if(name STREQUAL c_api_gpu_check)  # as a program in C
       target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include")
       target_link_libraries(${name} PRIVATE tandem_c CUDA::cudart_static)
+    elseif(name MATCHES "^nccl_interface_")  # open a library with NCCL's interface
+      target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+      target_link_libraries(${name} PRIVATE nlohmann_json::nlohmann_json CUDA::cudart_static ${CMAKE_DL_LIBS})
     else()
       target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/in_threads.cpp")
       target_link_libraries(${name} PRIVATE tandem::cuda fmt::fmt nlohmann_json::nlohmann_json)

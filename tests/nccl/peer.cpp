@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bindings/nccl/abi.h"
+#include "every_call.h"
 
 namespace {
 
@@ -140,6 +141,7 @@ int main(int, char** arguments) {
     say(fmt::format("state {}", static_cast<int>(state(comm))));
     sum(comm);
   }
+  if (deed == "every") say(tandem::nccl_test::EveryCall(comm, rank, ranks).run());
   if (deed == "exit") return 0;  // without a word to the others, which may still be in the call
   if (deed == "fork") {          // the child's end changes nothing
     const pid_t child = ::fork();

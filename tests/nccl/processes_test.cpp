@@ -13,6 +13,14 @@ TEST(NcclProcesses, Reduce) {
   for (const std::string& text : outputs(3, "nothing")) EXPECT_EQ(text, "sum 3\nend\n");
 }
 
+TEST(NcclProcesses, MakeEveryCall) {
+  for (const int ranks : {1, 2, 3, 5, 8}) {
+    const std::vector<std::string> texts = outputs(ranks, "every");
+    EXPECT_THAT(texts[0], ::testing::ContainsRegex("sum [1-8]\n[0-9]+ right\nend\n"));
+    for (const std::string& text : texts) EXPECT_EQ(text, texts[0]) << ranks << " processes";
+  }
+}
+
 TEST(NcclProcesses, SayOnceThatTheyRunOnTandem) {
   std::string file = ::testing::TempDir() + "/tandem_nccl_log_XXXXXX";
   const int made = ::mkstemp(file.data());

@@ -63,17 +63,33 @@ struct SendRecvPairs {
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     block.template parallel<kWarps, kWarps>(
         [&](auto& role) {
+          Channel channel;
           for (int i = 0; i < a.sends; ++i)
-            if (is_mine(role, a, a.messages[i].peer - role.pe())) send(role, a, a.messages[i]);
+            if (is_mine(role, a, a.messages[i].peer - role.pe())) send(role, a, a.messages[i], channel);
         },
         [&](auto& role) {
+          Channel channel;
           for (int i = a.sends; i < a.sends + a.receives; ++i)
-            if (is_mine(role, a, role.pe() - a.messages[i].peer)) receive(role, a, i);
+            if (is_mine(role, a, role.pe() - a.messages[i].peer)) receive(role, a, i, channel);
         });
     block.quiet();
   }
 
  private:
+  /// The chunks so far of the pair that the last message belonged to. Messages of a pair follow each other. Each thread
+  /// counts for itself, since the word that one thread stores is not there for the others without a barrier.
+  struct Channel {
+    int peer = -1;
+    Epoch chunks = 0;
+
+    template <class Role>
+    TANDEM_DEVICE Epoch next(Role& role, int of, const Epoch* stored) {
+      if (of != peer) chunks = role.load_scalar(stored);
+      peer = of;
+      return chunks + 1;
+    }
+  };
+
   /// Block b serves lane b % lanes of every distance d with d % (blocks / lanes) == b / lanes.
   template <class Role>
   TANDEM_DEVICE static bool is_mine(const Role& role, const Args& a, int distance) {
@@ -82,12 +98,12 @@ struct SendRecvPairs {
   }
 
   template <class Role>
-  TANDEM_DEVICE static void send(Role& role, const Args& a, const Message& message) {
+  TANDEM_DEVICE static void send(Role& role, const Args& a, const Message& message, Channel& channel) {
     const int lane = role.index() % a.lanes;
     const Size there = Size{role.pe()} * a.lanes + lane;  // this channel at the receiver
     const Size here = Size{message.peer} * a.lanes + lane;
     const Epoch slots = static_cast<Epoch>(a.slots);
-    const Epoch first = role.load_scalar(a.sent + here) + 1;
+    const Epoch first = channel.next(role, message.peer, a.sent + here);
     Range left = split(message.bytes, a.lanes, 16)[lane];
     Epoch chunk = first;
     for (;; ++chunk) {
@@ -106,6 +122,7 @@ struct SendRecvPairs {
       if (left.empty()) break;
     }
     role.store_scalar(a.sent + here, chunk);
+    channel.chunks = chunk;
   }
 
   /// It has no order by itself; put_counted gives it. Its source may be written again when its slot may.
@@ -118,12 +135,12 @@ struct SendRecvPairs {
   }
 
   template <class Role>
-  TANDEM_DEVICE static void receive(Role& role, const Args& a, int i) {
+  TANDEM_DEVICE static void receive(Role& role, const Args& a, int i, Channel& channel) {
     const Message& message = a.messages[i];
     const int lane = role.index() % a.lanes;
     const Size here = Size{message.peer} * a.lanes + lane;
     const Size there = Size{role.pe()} * a.lanes + lane;  // this channel at the sender
-    const Epoch first = role.load_scalar(a.received + here) + 1;
+    const Epoch first = channel.next(role, message.peer, a.received + here);
     Size came = 0;  // of the whole message
     Range left;
     Epoch chunk = first;
@@ -142,6 +159,7 @@ struct SendRecvPairs {
       if (left.empty()) break;
     }
     role.store_scalar(a.received + here, chunk);
+    channel.chunks = chunk;
     if (came != message.bytes) report(role, a, i, came);
   }
 
