@@ -240,12 +240,13 @@ int main(int argc, char** argv) {
     if (name == "--out") options.out = argv[i + 1];
     if (name == "--library") options.library = argv[i + 1];
     if (name == "--nccl") options.nccl = argv[i + 1];
-    if (name == "--pes") options.pes = std::atoi(argv[i + 1]);
+    if (name == "--pes") options.pes = ranks_of(argv[i + 1]);
     if (name == "--rounds") options.rounds = std::atoi(argv[i + 1]);
   }
+  if (options.pes == 0) return 2;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Shared& shared = make_shared_memory();
-  const bool well = in_processes(options.pes, [&](int rank) {
+  const bool well = in_processes(shared, options.pes, [&](int rank) {
     Bench(options, shared, rank).run();
     return 0;
   });

@@ -9,8 +9,18 @@
 namespace tandem::test {
 namespace {
 
+/// The tests run below launchers, too, whose variables describe other worlds.
+class Environment : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* const name : {"CUDA_DEVICE_MAX_CONNECTIONS", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+                                   "SLURM_NNODES", "TANDEM_HOST", "TANDEM_NODE_SIZE"})
+      unsetenv(name);
+  }
+};
+
 /// Registering kernels may start the driver, and a world registers them before it counts GPUs.
-TEST(Environment, IsSetBeforeAnyCallOfTheBackend) {
+TEST_F(Environment, IsSetBeforeAnyCallOfTheBackend) {
   unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
   const cuda::CudaDevices devices;
   const char* const queues = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
@@ -18,7 +28,7 @@ TEST(Environment, IsSetBeforeAnyCallOfTheBackend) {
   EXPECT_STREQ(queues, "32");
 }
 
-TEST(Environment, KeepsAUsersOwnChoice) {
+TEST_F(Environment, KeepsAUsersOwnChoice) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
   const cuda::CudaDevices devices;
   EXPECT_STREQ(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "4");
@@ -32,7 +42,7 @@ std::string warning(cuda::CudaDevices& devices, bool several_nodes) {
   return ::testing::internal::GetCapturedStderr();
 }
 
-TEST(Environment, WarnsOfFewQueuesInWorldsOfSeveralNodes) {
+TEST_F(Environment, WarnsOfFewQueuesInWorldsOfSeveralNodes) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
   cuda::CudaDevices few;
   unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
@@ -47,7 +57,7 @@ TEST(Environment, WarnsOfFewQueuesInWorldsOfSeveralNodes) {
 }
 
 /// A process of a launcher keeps CUDA's 8 queues, unless a variable names several nodes.
-TEST(Environment, WarnsWhereNothingNamedTheNodes) {
+TEST_F(Environment, WarnsWhereNothingNamedTheNodes) {
   unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
   for (const char* const name : {"RANK", "WORLD_SIZE"}) setenv(name, "2", 1);
   cuda::CudaDevices devices;

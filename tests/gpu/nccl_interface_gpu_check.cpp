@@ -77,18 +77,19 @@ int all_ranks(const std::string& library, Shared& shared, int count) {
 int main(int argc, char** argv) {
   using namespace tandem::check;
   const std::string library = argc > 1 ? argv[1] : "libtandem_nccl.so";
-  const int ranks = argc > 2 ? std::atoi(argv[2]) : 2;
+  const int ranks = argc > 2 ? ranks_of(argv[2]) : 2;
   const std::string only = argc > 3 ? argv[3] : "";
+  if (ranks == 0) return 2;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Shared& shared = make_shared_memory();
   bool well = true;
   if (only != "one") {
     std::printf("== %d processes\n", ranks);
-    well = in_processes(ranks, [&](int rank) { return one_rank(library, shared, rank, ranks); });
+    well = in_processes(shared, ranks, [&](int rank) { return one_rank(library, shared, rank, ranks); });
   }
   if (only != "processes") {
     std::printf("== one process with %d ranks\n", ranks);
-    well = in_processes(1, [&](int) { return all_ranks(library, shared, ranks); }) && well;
+    well = in_processes(shared, 1, [&](int) { return all_ranks(library, shared, ranks); }) && well;
   }
   std::printf("%d passed, %d failed%s\n", shared.passed.load(), shared.failed.load(), well ? "" : ", a process failed");
   return well && shared.failed == 0 && shared.passed > 0 ? 0 : 1;

@@ -56,20 +56,34 @@ struct Rank : Member {
   }
 };
 
+constexpr int kMostRanks = 8;
+
 /// Memory that the processes of one run share.
 struct Shared {
   ncclUniqueId id;
   std::atomic<int> arrived{0};
   std::atomic<int> passed{0};
   std::atomic<int> failed{0};
-  double times[8] = {};
+  std::atomic<bool> ended{false};  // a rank ended early
+  double times[kMostRanks] = {};
 
-  /// Waits until all ranks are here.
+  /// Waits until all ranks are here. Throws if one will not be.
   void meet(int ranks) {
     const int goal = (arrived++ / ranks + 1) * ranks;
-    while (arrived < goal) std::this_thread::yield();
+    while (arrived < goal) {
+      if (ended) throw std::runtime_error("another rank ended early");
+      std::this_thread::yield();
+    }
   }
 };
+
+/// Returns the number of ranks that a text names, and 0 after a message if it names none.
+inline int ranks_of(const char* text) {
+  const int ranks = std::atoi(text);
+  if (ranks >= 1 && ranks <= kMostRanks) return ranks;
+  std::fprintf(stderr, "ranks: '%s' given, allowed is 1 to %d\n", text, kMostRanks);
+  return 0;
+}
 
 inline Shared& make_shared_memory() {
   void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -78,7 +92,9 @@ inline Shared& make_shared_memory() {
 }
 
 /// Runs `body(rank)` in a process for each rank and returns whether all ended with 0.
-inline bool in_processes(int ranks, const std::function<int(int)>& body) {
+inline bool in_processes(Shared& shared, int ranks, const std::function<int(int)>& body) {
+  shared.ended = false;
+  shared.arrived = 0;
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {
     std::fflush(nullptr);
@@ -91,6 +107,7 @@ inline bool in_processes(int ranks, const std::function<int(int)>& body) {
         std::printf("FAILED rank %d: %s\n", rank, error.what());
       }
       std::fflush(nullptr);
+      if (code != 0) shared.ended = true;
       _exit(code);
     }
     children.push_back(child);

@@ -175,6 +175,7 @@ for wrong in [*NO_TENSORS, *NO_TYPES, rows.float(), rows[0], rows[:2], torch.cat
 for wrong in [*NO_TENSORS, *NO_TYPES, ids.float(), ids[0], ids[:2]]:
     refused(tt.route_and_dispatch, rows, wrong, experts=size)
 refused(tt.route_and_dispatch, rows, ids, experts=size, dtype=torch.float16)
+refused(tt.route_and_dispatch, rows, ids, experts=size, hidden=1)
 refused(tt.route_and_dispatch, rows, ids, experts=size, x_scales=torch.ones(3, 1))
 refused(tt.route_and_dispatch, rows.to(torch.float8_e4m3fn), ids, experts=size, wire="given")
 given = tt.route(ids, **options, wire="given")

@@ -7,8 +7,12 @@
 
 namespace tandem::cuda {
 
+/// A kernel that is loaded at its first launch may wait there for all that runs on the GPU. Letters of kernels that run
+/// need the driver meanwhile, so the kernel is loaded here.
 template <class Kernel>
 int load_gemm_kernel() {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, &hooked_gemm<Kernel>), "loading a GEMM");
   check(cudaFuncSetAttribute(&hooked_gemm<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              sizeof(typename Kernel::Storage)),
         "loading a GEMM");

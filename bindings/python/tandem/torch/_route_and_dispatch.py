@@ -91,6 +91,8 @@ def route_and_dispatch(
     _groups.check_tensor("x", x, (*TYPES, _experts.FP8))
     if x.dim() != 2:
         raise errors.InvalidArgument(f"x: shape {tuple(x.shape)} given, allowed is tokens x elements")
+    if options.get("hidden", x.shape[1]) != x.shape[1]:
+        raise errors.InvalidArgument(f"hidden: {options['hidden']} given, allowed is {x.shape[1]}, the elements of x")
     if x_scales is not None:
         _groups.check_tensor("x_scales", x_scales, (torch.float32,))
     if dtype is None:
