@@ -133,7 +133,8 @@ class Together:
                     self.set(test, rank, "failed")
             time.sleep(0.2)  # for the other ranks' words
             for child in children:
-                os.kill(child, signal.SIGKILL)
+                os.kill(child, signal.SIGKILL)  # all before the first wait: else a rank reports the one that was ended
+            for child in children:
                 os.waitpid(child, 0)
             first = test + 1
         return {state: [name for test, name in enumerate(self.names) if self.state(test) == state] for state in STATES}

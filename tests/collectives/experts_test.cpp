@@ -72,7 +72,7 @@ TEST(Experts, AreRightForManyTokensAndWideRows) {
   }
 }
 
-/// The routing kernel keeps twice the average number of an expert's choices. An expert that all tokens choose has more.
+/// The routing kernel keeps 2 * PEs times the average number of an expert's choices. An expert of all tokens has more.
 TEST(Experts, AreRightIfAllTokensChooseOneExpert) {
   for (const int align : {1, 8})
     for (const Size tokens : {7, 1900}) {

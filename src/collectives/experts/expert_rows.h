@@ -8,7 +8,7 @@
 
 namespace tandem::kernels {
 
-/// Returns the choices of an expert that are kept: twice those of equally popular experts.
+/// Returns the choices of an expert that are kept: those of equally popular experts, times twice the number of PEs.
 TANDEM_DEVICE inline Size most_kept(const Routing& r) {
   return 2 * ceil_div(r.pes * r.max_tokens * r.top_k, r.experts_here);
 }
