@@ -5,14 +5,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "tandem/advanced/gemm.h"
-#include "tandem/impl/cpu/block.h"
-#include "tandem/impl/device_kernel.h"
+#include "tandem/impl/kernel_type.h"
 #include "tandem/impl/site.h"
-#include "tandem/impl/type_name.h"
 #include "tandem/signal.h"
 #include "tandem/team.h"
 
@@ -28,15 +25,15 @@ namespace detail {
 
 /// A kernel for any backend of this build. The simulator and CPUs run `on_cpu`, GPUs run `device`.
 struct KernelLaunch {
-  std::string name;
+  const KernelType* type = nullptr;
   Grid grid;
   Team team;
-  std::function<void(cpu::Block&)> on_cpu;
   const DeviceKernel* device = nullptr;
-  const void* args = nullptr;  // valid during the call
-  int blocks_per_sm = 1;
-  bool holds_next = false;
-  bool epoch_first = false;
+  const void* args = nullptr;  // valid during the call; null if the launch is only checked
+
+  std::string name() const { return std::string(type->name); }
+  /// Returns the kernel on CPUs. The result owns a copy of the arguments.
+  std::function<void(cpu::Block&)> on_cpu() const;
 };
 
 /// A backend's event. Each backend derives its own, since a program may hold several backends.
@@ -76,15 +73,9 @@ class StreamBackend {
   Site site = {};
 
   /// Runs `check` at each later synchronize, as long as it lives. Repeated calls with the same one have no effect.
-  void check_at_synchronize(const std::shared_ptr<const std::function<void()>>& check) {
-    std::erase_if(checks_, [&](const auto& old) { return old.expired() || old.lock() == check; });
-    checks_.push_back(check);
-  }
+  void check_at_synchronize(const std::shared_ptr<const std::function<void()>>& check);
   /// Runs the checks; the first that throws ends them.
-  void run_checks() const {
-    for (const auto& check : checks_)
-      if (const auto alive = check.lock()) (*alive)();
-  }
+  void run_checks() const;
 
  private:
   std::vector<std::weak_ptr<const std::function<void()>>> checks_;
@@ -114,19 +105,16 @@ class Stream {
   /// Throws InvalidArgument for an empty grid, or for a block larger than the machine's limit.
   template <class K>
   void launch(Grid grid, const typename K::Args& args, const Team& team, Site site = Site::here()) {
-    static_assert(detail::kBlocksPerSm<K> >= 1);
-    static_assert(std::is_trivially_copyable_v<typename K::Args>,
-                  "Args of a kernel must be trivially copyable: plain data, without containers or other owners of "
-                  "memory, since a GPU gets a copy of the bytes");
-    at(site).launch({std::string(type_name<K>()), grid, team, [args](cpu::Block& block) { K::run(block, args); },
-                     detail::DeviceKernelOf<K>::kernel, &args, detail::kBlocksPerSm<K>, detail::kHoldsNext<K>,
-                     detail::kEpochFirst<K>});
+    launch(detail::kernel_type<K>(), grid, &args, team, site);
   }
   /// The same for the team of all PEs.
   template <class K>
   void launch(Grid grid, const typename K::Args& args, Site site = Site::here()) {
     launch<K>(grid, args, backend_->world_team(), site);
   }
+  /// The same for a kernel whose type the caller does not know. `args` are the kernel's Args.
+  void launch(const detail::KernelType& kernel, Grid grid, const void* args, const Team& team,
+              Site site = Site::here());
 
   /// Enqueues the backend's GEMM with hooks. `team` numbers its PEs.
   void gemm(const Gemm& gemm, const Team& team, Site site = Site::here()) { at(site).gemm(gemm, team); }

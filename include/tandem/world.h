@@ -94,10 +94,7 @@ class SymmetricHeap {
   /// indices and packets start as zeros; the contents of data are undefined.
   template <class T>
   Symm<T> allocate(Size count, const std::string& name) {
-    auto* const on_pe0 = static_cast<T*>(
-        backend_->allocate_symmetric(detail::bytes_of(count, sizeof(T)), name, sizeof(T), detail::is_control<T>));
-    backend_->note(on_pe0, true);
-    return {on_pe0, backend_->stride(), backend_->team().me};
+    return allocate_bytes(count, sizeof(T), detail::is_control<T>, name).template as<T>();
   }
   /// Allocates `count` signal words on every PE, as `allocate` does. They start as zeros.
   Signals signals(Size count, const std::string& name) { return allocate<Signal>(count, name); }
@@ -106,10 +103,8 @@ class SymmetricHeap {
   /// symmetric buffers make the heap grow.
   template <class T>
   T* allocate_local(Size count, const std::string& name) {
-    auto* const memory = static_cast<T*>(backend_->allocate_local(detail::bytes_of(count, sizeof(T)), name, sizeof(T),
-                                                                  detail::is_control<T> || std::is_same_v<T, Epoch>));
-    backend_->note(memory, false);
-    return memory;
+    constexpr bool kIsControl = detail::is_control<T> || std::is_same_v<T, Epoch>;
+    return static_cast<T*>(allocate_local_bytes(count, sizeof(T), kIsControl, name));
   }
 
   /// Frees a buffer. Collective, in one order with allocations: all PEs free the same buffer. The call is a barrier of
@@ -127,6 +122,9 @@ class SymmetricHeap {
   Epochs epochs(Size blocks, const std::string& name) { return {allocate_local<Epoch>(blocks, name)}; }
 
  private:
+  Symm<std::byte> allocate_bytes(Size count, Size element_bytes, bool is_control, const std::string& name);
+  void* allocate_local_bytes(Size count, Size element_bytes, bool is_control, const std::string& name);
+
   detail::WorldBackend* backend_;
 };
 
@@ -179,8 +177,10 @@ class World {
   /// the first.
   template <class K>
   void check_launch(Grid grid) const {
-    backend_->check_launch({std::string(type_name<K>()), grid, team(), nullptr, detail::DeviceKernelOf<K>::kernel});
+    check_launch(detail::kernel_type<K>(), grid);
   }
+  /// The same for a kernel whose type the caller does not know.
+  void check_launch(const detail::KernelType& kernel, Grid grid) const;
 
   /// Throws Unsupported if Stream::gemm has no kernel with hooks of these types, layout and tile.
   void check_gemm(const Gemm& gemm) const { backend_->check_gemm(gemm); }

@@ -18,6 +18,25 @@ detail::PlanMemory::~PlanMemory() {
   }
 }
 
+Symm<std::byte> SymmetricHeap::allocate_bytes(Size count, Size element_bytes, bool is_control,
+                                              const std::string& name) {
+  void* const on_pe0 =
+      backend_->allocate_symmetric(detail::bytes_of(count, element_bytes), name, element_bytes, is_control);
+  backend_->note(on_pe0, true);
+  return {static_cast<std::byte*>(on_pe0), backend_->stride(), backend_->team().me};
+}
+
+void* SymmetricHeap::allocate_local_bytes(Size count, Size element_bytes, bool is_control, const std::string& name) {
+  void* const memory =
+      backend_->allocate_local(detail::bytes_of(count, element_bytes), name, element_bytes, is_control);
+  backend_->note(memory, false);
+  return memory;
+}
+
+void World::check_launch(const detail::KernelType& kernel, Grid grid) const {
+  backend_->check_launch({&kernel, grid, team(), *kernel.device});
+}
+
 Team World::node_team() const {
   const Team world = team();
   const int first = world.me / world.node_size * world.node_size;

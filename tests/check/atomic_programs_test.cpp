@@ -5,9 +5,6 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
-
 void atomics(Programs& p) {
   p.kernel(
       "fetch_add | fetch_add by another", kClean,

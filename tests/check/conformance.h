@@ -25,6 +25,10 @@ struct Env {
   TeamBarrier barrier;
 };
 
+// Labels of programs.
+constexpr bool kRacy = true;
+constexpr bool kClean = false;
+
 enum class Place { kEverywhere, kOneNode, kManyNodes };
 
 struct LabelledProgram {
@@ -45,6 +49,11 @@ struct Kernel {
     a.body(block, a.env);
   }
 };
+
+template <class Body>
+void launch(Stream& stream, const Env& env, const Body& body) {
+  stream.launch<Kernel<Body>>({1, 512}, {body, env});
+}
 
 inline Env make_env(World& world) {
   SymmetricHeap& heap = world.heap();

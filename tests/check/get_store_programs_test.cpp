@@ -5,9 +5,6 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
-
 template <class Block>
 void get(Block& block, const Env& e) {
   block.get(e.local, e.data, kN, 1);

@@ -284,14 +284,14 @@ TEST(Hang, IsFoundWhereTheKernelBehindAWaitTakesThePlaceOfWhatPeersWaitFor) {
 TEST(Hang, IsFoundWhereWhatWaitsForAGemmTakesOneOfItsSms) {
   for (const bool leaves_one : {false, true}) {
     const CheckResult result = check_streams(1, [&](World& world, Stream& main, Stream& side, const auto& launch) {
-      constexpr Size kLength = 16;
+      constexpr Size kSide = 16;
       Gemm gemm;
-      gemm.m = gemm.n = gemm.k = gemm.tile_m = gemm.tile_n = kLength;
+      gemm.m = gemm.n = gemm.k = gemm.tile_m = gemm.tile_n = kSide;
       gemm.type = gemm.out_type = DType::kF32;
-      const std::vector<float> ones(kLength * kLength, 1);
+      const std::vector<float> ones(kSide * kSide, 1);
       const auto matrix = [&](const char* name) {
-        float* const memory = world.heap().allocate_local<float>(kLength * kLength, name);
-        world.copy_in(memory, ones.data(), kLength * kLength * Size{sizeof(float)});
+        float* const memory = world.heap().allocate_local<float>(kSide * kSide, name);
+        world.copy_in(memory, ones.data(), kSide * kSide * Size{sizeof(float)});
         return memory;
       };
       gemm.a = matrix("a");

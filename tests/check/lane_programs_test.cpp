@@ -5,14 +5,7 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
 constexpr Size kBytes = kN * Size{sizeof(float)};
-
-template <class Body>
-void launch(Stream& stream, const Env& env, const Body& body) {
-  stream.launch<Kernel<Body>>({1, 512}, {body, env});
-}
 
 const auto write_local = [](auto& block, const Env& e) { write(block, e.local); };
 const auto read_result_of_copy = [](auto& block, const Env& e) { read(block, e, e.data.local()); };

@@ -5,9 +5,6 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
-
 /// Blocks for ever, which is a finding, where the word is not what it must be.
 template <class Block>
 void require(Block& block, const Env& e, Signals word, Cmp cmp, Epoch value) {

@@ -5,8 +5,6 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
 constexpr Size kValues = 8;  // of a message; a slot has as many packets
 constexpr Epoch kRounds = 7;
 
@@ -23,11 +21,11 @@ void receive(Block& block, const Env& e, Symm<LLPacket> slot, Epoch flag) {
 }
 
 /// The reader's answer to the sender of packets.
-enum class Credit { kNone, kAfterReads, kNotify, kRelaxed, kBeforeReads };
+enum class PacketCredit { kNone, kAfterReads, kNotify, kRelaxed, kBeforeReads };
 
 /// PE 0 sends rounds into `slots` slots and lets `ahead` of them be unread.
 void one_way(Programs& p) {
-  const auto add = [&p](const char* name, bool racy, Credit credit, Epoch ahead) {
+  const auto add = [&p](const char* name, bool racy, PacketCredit credit, Epoch ahead) {
     p.kernel(
         name, racy,
         [credit, ahead](auto& block, const Env& e) {
@@ -35,25 +33,25 @@ void one_way(Programs& p) {
           for (Epoch round = 1; round <= kRounds && block.pe() < 2; ++round) {
             const Symm<LLPacket> slot = slot_of(e, round, kSlots);
             if (block.pe() == 0) {
-              if (credit != Credit::kNone && round > ahead) block.wait(e.words, 1, round - ahead);
+              if (credit != PacketCredit::kNone && round > ahead) block.wait(e.words, 1, round - ahead);
               send(block, e, slot, round, 1);
               continue;
             }
-            if (credit == Credit::kBeforeReads) block.notify(e.words, round, 0);
+            if (credit == PacketCredit::kBeforeReads) block.notify(e.words, round, 0);
             receive(block, e, slot, round);
-            if (credit == Credit::kAfterReads) block.signal_after_reads(e.words, round, 0);
-            if (credit == Credit::kNotify) block.notify(e.words, round, 0);
-            if (credit == Credit::kRelaxed) block.signal(e.words, round, 0);
+            if (credit == PacketCredit::kAfterReads) block.signal_after_reads(e.words, round, 0);
+            if (credit == PacketCredit::kNotify) block.notify(e.words, round, 0);
+            if (credit == PacketCredit::kRelaxed) block.signal(e.words, round, 0);
           }
         },
         Place::kOneNode);
   };
-  add("packets one way: nothing returned", kRacy, Credit::kNone, 2);
-  add("packets one way, credits after the reads", kClean, Credit::kAfterReads, 2);
-  add("packets one way, credits by notify", kClean, Credit::kNotify, 2);
-  add("packets one way, credits by signal", kRacy, Credit::kRelaxed, 2);
-  add("packets one way, credits before the reads", kRacy, Credit::kBeforeReads, 2);
-  add("packets one way, more under way than slots", kRacy, Credit::kAfterReads, 3);
+  add("packets one way: nothing returned", kRacy, PacketCredit::kNone, 2);
+  add("packets one way, credits after the reads", kClean, PacketCredit::kAfterReads, 2);
+  add("packets one way, credits by notify", kClean, PacketCredit::kNotify, 2);
+  add("packets one way, credits by signal", kRacy, PacketCredit::kRelaxed, 2);
+  add("packets one way, credits before the reads", kRacy, PacketCredit::kBeforeReads, 2);
+  add("packets one way, more under way than slots", kRacy, PacketCredit::kAfterReads, 3);
 }
 
 /// Everybody sends to everybody; `ahead`: a round is sent before the one before it is received.

@@ -5,9 +5,6 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
-
 /// PE 0 does `send`, PE 1 waits for word 0 and reads the data.
 template <class Send>
 auto sent_and_read(Send send) {

@@ -5,9 +5,6 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
-
 template <class Block, class Body>
 void in_a_role(Block& block, const Body& body) {
   block.template parallel_for<1>(1, [&](auto& role, int) { body(role); });

@@ -5,9 +5,6 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
-
 void words(Programs& p) {
   p.kernel("SET | SET by another", kRacy, [](auto& block, const Env& e) {
     if (block.pe() == 0) block.notify(e.words, 1, 1);

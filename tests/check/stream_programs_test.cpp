@@ -5,14 +5,6 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
-
-template <class Body>
-void launch(Stream& stream, const Env& env, const Body& body) {
-  stream.launch<Kernel<Body>>({1, 512}, {body, env});
-}
-
 void within_a_kernel(Programs& p) {
   p.kernel(
       "two blocks, one place", kRacy, [](auto& block, const Env& e) { write(block, e.local); }, Place::kEverywhere, 2);

@@ -5,9 +5,6 @@ namespace tandem::check_test {
 
 namespace {
 
-constexpr bool kRacy = true;
-constexpr bool kClean = false;
-
 template <class Block>
 void put_and_notify(Block& block, const Env& e) {
   put(block, e);

@@ -16,11 +16,11 @@
 namespace tandem {
 namespace {
 
-constexpr Size kBytes = Size{256} << 20;
+constexpr Size kLargeBytes = Size{256} << 20;
 
 double microseconds(double bytes, double gbps) { return bytes / (gbps * 1e3); }
 
-/// One call of a collective without data, of kBytes a PE.
+/// One call of a collective without data, of kLargeBytes a PE.
 double collective_us(const Machine& machine, Collective collective, const std::string& algorithm, int pes) {
   SimOptions options;
   options.phantom = true;
@@ -31,10 +31,10 @@ double collective_us(const Machine& machine, Collective collective, const std::s
     call.type = DType::kBF16;
     call.algorithm = algorithm;
     const bool shared = collective == Collective::kReduceScatter;
-    const Size count = kBytes / size_of(call.type) / (shared ? pes : 1);
+    const Size count = kLargeBytes / size_of(call.type) / (shared ? pes : 1);
     call.max_count = count;
-    const auto in = world.heap().allocate<std::byte>(kBytes, "in");
-    const auto out = world.heap().allocate<std::byte>(kBytes, "out");
+    const auto in = world.heap().allocate<std::byte>(kLargeBytes, "in");
+    const auto out = world.heap().allocate<std::byte>(kLargeBytes, "out");
     const auto plan = make_collective(world, collective, call);
     Stream stream = world.make_stream("main");
     plan->run(stream, in, out, count);
@@ -47,7 +47,7 @@ TEST(Network, AReaderTakesNoMoreThanItsOwnPort) {
   const Machine machine = load_machine("h100x8");
   for (const int pes : {2, 4, 8})
     EXPECT_GE(collective_us(machine, Collective::kReduce, "direct", pes),
-              microseconds(static_cast<double>(kBytes) * (pes - 1), machine.link.port_gbps))
+              microseconds(static_cast<double>(kLargeBytes) * (pes - 1), machine.link.port_gbps))
         << pes;
 }
 
@@ -55,7 +55,7 @@ TEST(Network, ReadersOfAnotherSocketShareTheBridge) {
   const Machine machine = load_machine("pcie-2numa");
   // Four PEs of each socket read an eighth of four buffers behind the bridge.
   EXPECT_GE(collective_us(machine, Collective::kReduceScatter, "pull", 8),
-            microseconds(2.0 * static_cast<double>(kBytes), machine.link.bridge_gbps));
+            microseconds(2.0 * static_cast<double>(kLargeBytes), machine.link.bridge_gbps));
 }
 
 /// A kernel that ends with a store to the next PE.
@@ -92,8 +92,8 @@ double two_copies_us(Size to_peer, Size local) {
   options.phantom = true;
   Simulation simulation(load_machine("h200x4"), 2, options);
   simulation.run([&](World& world) {
-    const auto to = world.heap().allocate<std::byte>(kBytes, "to");
-    const auto from = world.heap().allocate<std::byte>(kBytes, "from");
+    const auto to = world.heap().allocate<std::byte>(kLargeBytes, "to");
+    const auto from = world.heap().allocate<std::byte>(kLargeBytes, "from");
     Stream one = world.make_stream("one");
     Stream other = world.make_stream("other");
     one.copy_async(to.on(1 - world.pe()), from.local(), to_peer);
@@ -105,7 +105,7 @@ double two_copies_us(Size to_peer, Size local) {
 }
 
 TEST(Network, ACopyWithinAPeTakesNoCopyEngineFromThoseToPeers) {
-  EXPECT_DOUBLE_EQ(two_copies_us(kBytes, kBytes), two_copies_us(kBytes, 0));
+  EXPECT_DOUBLE_EQ(two_copies_us(kLargeBytes, kLargeBytes), two_copies_us(kLargeBytes, 0));
 }
 
 struct NoWork {
@@ -149,10 +149,11 @@ TEST(Network, AFlowBetweenRailsHasTheFullRateUntilTheSpineIsFull) {
     sim::Time last = 0;
     // Flows from rail 0 on both nodes to other rails of the other node.
     for (int flow = 0; flow < flows; ++flow)
-      last = std::max(last, network.pass(8 * flow, 8 * (1 - flow) + 1 + flow, kBytes, sim::Driver::kNic, 0).received);
+      last =
+          std::max(last, network.pass(8 * flow, 8 * (1 - flow) + 1 + flow, kLargeBytes, sim::Driver::kNic, 0).received);
     return sim::to_us(last);
   };
-  const double alone = microseconds(static_cast<double>(kBytes), machine.nic.gbps);
+  const double alone = microseconds(static_cast<double>(kLargeBytes), machine.nic.gbps);
   EXPECT_NEAR(us(2), alone, 1);
   machine.nic.cross_rail_share = 0.5;
   EXPECT_NEAR(us(1), alone, 1);
@@ -163,7 +164,7 @@ TEST(Network, SaysWhatMovedMoreThanItCan) {
   const Machine machine = load_machine("h200x4");
   const Topology topology(machine, 2);
   sim::Network network(topology, machine, 2);
-  const sim::Passage passage = network.pass(0, 1, kBytes, sim::Driver::kStores, 0);
+  const sim::Passage passage = network.pass(0, 1, kLargeBytes, sim::Driver::kStores, 0);
   EXPECT_NO_THROW(network.check_all_moved(passage.received));
   try {
     network.check_all_moved(passage.received / 2);

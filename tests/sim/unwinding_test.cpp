@@ -124,11 +124,11 @@ TEST(Unwinding, DestructorsMayCallQuietWhileBytesAreUnderWay) {
   for (const bool puts : {false, true}) {
     int ended = 0;
     const auto program = [&](World& world) {
-      constexpr Size kCount = Size{1} << 20;
-      const auto data = world.heap().allocate<float>(2 * kCount, "data");
+      constexpr Size kMuch = Size{1} << 20;
+      const auto data = world.heap().allocate<float>(2 * kMuch, "data");
       Stream main = world.make_stream("main");
       Stream side = world.make_stream("side");
-      main.launch<MovesMuch>({1, 32}, {data, kCount, puts, &ended});
+      main.launch<MovesMuch>({1, 32}, {data, kMuch, puts, &ended});
       side.launch<MovesMuch>({1, 32}, {data, 1, false, &ended});
       side.synchronize();
       EXPECT_LE(ended, 2);

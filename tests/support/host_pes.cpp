@@ -85,8 +85,8 @@ class HostPes::HostStream final : public detail::StreamBackend {
   }
 
   void launch(detail::KernelLaunch kernel) override {
-    enqueue([request = host::GridRequest{kernel.name, kernel.grid.blocks, kernel.grid.threads, context(kernel.team),
-                                         "test", pes_.state_->options.has_multicast, std::move(kernel.on_cpu), by()},
+    enqueue([request = host::GridRequest{kernel.name(), kernel.grid.blocks, kernel.grid.threads, context(kernel.team),
+                                         "test", pes_.state_->options.has_multicast, kernel.on_cpu(), by()},
              is_recorded = pes_.state_->options.is_recorded]() mutable {
       host::GridRecords records{1000, {}};
       records.blocks.resize(static_cast<std::size_t>(request.blocks));

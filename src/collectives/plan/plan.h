@@ -9,8 +9,8 @@
 /// registry has `narrow_unfit<Kernel>`. A kernel that divides its blocks adapts the default with `static int
 /// suitable_blocks(const Team&, int blocks)`. A marker of base/gpu_kernel.h follows the kernel.
 
-#include <algorithm>
 #include <memory>
+#include <new>
 #include <string>
 #include <type_traits>
 
@@ -34,19 +34,21 @@ class PlanSetup {
 
   template <class T>
   Symm<T> symmetric(Size count, const char* what) {
-    return world_->heap().allocate<T>(count, name_ + " " + what).of(team_);
+    return world_->heap().allocate<T>(count, name_of(what)).of(team_);
   }
   Signals signals(Size count, const char* what) { return symmetric<Signal>(count, what); }
   /// Words for notify_all and wait_all: one for each block and PE.
   Signals slots(const char* what) { return signals(Size{blocks_} * pes(), what); }
   template <class T>
   T* local(Size count, const char* what) {
-    return world_->heap().allocate_local<T>(count, name_ + " " + what);
+    return world_->heap().allocate_local<T>(count, name_of(what));
   }
   /// One word a block.
-  Epochs epochs() { return world_->heap().epochs(blocks_, name_ + " epochs"); }
+  Epochs epochs() { return world_->heap().epochs(blocks_, name_of("epochs")); }
 
  private:
+  std::string name_of(const char* what) const;
+
   World* world_;
   Team team_;
   std::string name_;
@@ -55,72 +57,59 @@ class PlanSetup {
 };
 
 /// Returns "all_reduce ring", for names of buffers and for errors.
-inline std::string plan_name(Collective collective, const CollectiveOptions& options) {
-  return std::string(name(collective)) + " " + options.algorithm;
-}
+std::string plan_name(Collective collective, const CollectiveOptions& options);
 
 /// Returns the default number of blocks of a plan's grid: at most the SMs of this PE.
-inline int plan_blocks(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
-  if (options.blocks > 0) return options.blocks;
-  const Size elements = max(input_elements(collective, options.max_count, team.size, options.root, options.root),
-                            output_elements(collective, options.max_count, team.size, options.root, options.root));
-  return std::min(default_blocks(elements * size_of(options.type), team), world.machine().gpu.sm_count);
-}
+int plan_blocks(const World& world, Collective collective, const CollectiveOptions& options, const Team& team);
+
+/// The parts of a plan that depend on its kernel.
+struct PlannedKernel {
+  const detail::KernelType* type = nullptr;
+  int (*suitable_blocks)(const Team& team, int blocks) = nullptr;  ///< null: any number suits
+  /// Writes the kernel's Args: allocations, and the options that it takes.
+  void (*prepare)(PlanSetup& setup, const CollectiveOptions& options, void* args) = nullptr;
+  /// Sets the buffers of one call, as the team's, and the number of the kernel's elements.
+  void (*set_call)(void* args, Symm<const std::byte> in, Symm<std::byte> out, Size count) = nullptr;
+  Size element_bytes = 1;
+  bool moves_bytes = false;  ///< the kernel's elements are bytes of any type
+};
+
+/// Returns the plan of a collective that is one kernel.
+std::unique_ptr<CollectivePlan> make_kernel_plan(World& world, Collective collective, const CollectiveOptions& options,
+                                                 const Team& team, const PlannedKernel& kernel);
 
 template <class Kernel>
-class KernelPlan final : public CollectivePlan {
+std::unique_ptr<CollectivePlan> make_kernel_plan(World& world, Collective collective, const CollectiveOptions& options,
+                                                 const Team& team) {
   static_assert(detail::kHasGpuMarker<Kernel>, "the kernel's header needs a marker of base/gpu_kernel.h");
-
- public:
   using Args = typename Kernel::Args;
   using Element = std::remove_pointer_t<decltype(std::declval<Args>().out.local())>;
-
-  KernelPlan(World& world, Collective collective, const CollectiveOptions& options, const Team& team)
-      : algorithm_(options.algorithm),
-        name_(plan_name(collective, options)),
-        team_(team),
-        grid_{plan_blocks(world, collective, options, team), options.threads},
-        max_count_(options.max_count),
-        per_count_(std::is_same_v<Element, std::byte> ? size_of(options.type) : 1) {
-    if constexpr (requires { Kernel::suitable_blocks(team, 1); })
-      if (options.blocks == 0)
-        grid_.blocks = std::min(Kernel::suitable_blocks(team, grid_.blocks), world.machine().gpu.sm_count);
-    world.check_launch<Kernel>(grid_);
-    PlanSetup setup(world, team, name_, grid_.blocks, max_count_ * per_count_);
-    args_ = Kernel::prepare(setup);
-    if constexpr (requires { args_.op; }) args_.op = options.op;
-    if constexpr (requires { args_.root; }) args_.root = options.root;
-    if constexpr (requires { args_.wire; }) args_.wire = options.wire;
-    if constexpr (requires { args_.scale; }) args_.scale = convert<decltype(args_.scale)>(options.scale);
-  }
-
-  void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
-    check_call(name_, in, out, count, max_count_, alignof(Element));
-    Args args = args_;
-    args.in = in.of(team_).template as<const Element>();
-    args.out = out.of(team_).template as<Element>();
-    args.count = count * per_count_;
-    stream.launch<Kernel>(grid_, args, team_);
-  }
-
-  const std::string& algorithm() const override { return algorithm_; }
-  int blocks() const override { return grid_.blocks; }
-
- private:
-  std::string algorithm_;
-  std::string name_;
-  Team team_;
-  Grid grid_;
-  Size max_count_;
-  Size per_count_;  // the kernel's elements for each element of the caller
-  Args args_{};
-};
+  PlannedKernel kernel;
+  kernel.type = &detail::kernel_type<Kernel>();
+  if constexpr (requires { Kernel::suitable_blocks(team, 1); }) kernel.suitable_blocks = Kernel::suitable_blocks;
+  kernel.prepare = [](PlanSetup& setup, const CollectiveOptions& of, void* memory) {
+    Args& args = *new (memory) Args(Kernel::prepare(setup));
+    if constexpr (requires { args.op; }) args.op = of.op;
+    if constexpr (requires { args.root; }) args.root = of.root;
+    if constexpr (requires { args.wire; }) args.wire = of.wire;
+    if constexpr (requires { args.scale; }) args.scale = convert<decltype(args.scale)>(of.scale);
+  };
+  kernel.set_call = [](void* memory, Symm<const std::byte> in, Symm<std::byte> out, Size count) {
+    Args& args = *static_cast<Args*>(memory);
+    args.in = in.template as<const Element>();
+    args.out = out.template as<Element>();
+    args.count = count;
+  };
+  kernel.element_bytes = sizeof(Element);
+  kernel.moves_bytes = std::is_same_v<Element, std::byte>;
+  return make_kernel_plan(world, collective, options, team, kernel);
+}
 
 /// A factory, as Algorithm::make, for a kernel with an element type.
 template <Collective kCollective, template <class> class Kernel>
 std::unique_ptr<CollectivePlan> make_plan(World& world, const CollectiveOptions& options, const Team& team) {
   return dispatch(options.type, [&]<class T>() -> std::unique_ptr<CollectivePlan> {
-    return std::make_unique<KernelPlan<Kernel<T>>>(world, kCollective, options, team);
+    return make_kernel_plan<Kernel<T>>(world, kCollective, options, team);
   });
 }
 
@@ -135,7 +124,7 @@ std::string narrow_unfit(const Machine&, const CollectiveOptions& options) {
 /// A factory, as Algorithm::make, for a kernel that moves bytes.
 template <Collective kCollective, class Kernel>
 std::unique_ptr<CollectivePlan> make_byte_plan(World& world, const CollectiveOptions& options, const Team& team) {
-  return std::make_unique<KernelPlan<Kernel>>(world, kCollective, options, team);
+  return make_kernel_plan<Kernel>(world, kCollective, options, team);
 }
 
 }  // namespace tandem::kernels

@@ -18,7 +18,7 @@ namespace {
 template <Collective kCollective, template <class> class Kernel>
 std::unique_ptr<CollectivePlan> make(World& world, const CollectiveOptions& options, const Team& team) {
   const auto plan = [&]<class T>() -> std::unique_ptr<CollectivePlan> {
-    return std::make_unique<KernelPlan<Kernel<T>>>(world, kCollective, options, team);
+    return make_kernel_plan<Kernel<T>>(world, kCollective, options, team);
   };
   if (options.type == DType::kF32) return plan.template operator()<float>();
   if (options.type == DType::kF16) return plan.template operator()<f16>();

@@ -121,10 +121,10 @@ void Profiler::add(const ProfiledStream& stream, trace::GpuWork work, const Reco
 void Profiler::launch(const ProfiledStream& stream, const detail::KernelLaunch& kernel, detail::DeviceLaunch launch) {
   const auto found = profiled_kernels().find(kernel.device);
   if (found == profiled_kernels().end()) {
-    note_work(stream, kernel.name, trace::SpanKind::kKernel, 0);
+    note_work(stream, kernel.name(), trace::SpanKind::kKernel, 0);
     return kernel.device->launch(launch);
   }
-  const RecordArea area = note_kernel(stream, kernel.name, kernel.team, kernel.grid.blocks);
+  const RecordArea area = note_kernel(stream, kernel.name(), kernel.team, kernel.grid.blocks);
   if (area.records == nullptr) return kernel.device->launch(launch);
   launch.records = &area;
   found->second->launch(launch);

@@ -62,22 +62,22 @@ class Kernels final : public world::LoadedKernels {
     if (kernel.device == nullptr)
       throw Unsupported(fmt::format(
           "launch of {}: this kernel was not compiled for GPUs (tandem/advanced/cuda_kernel.cuh: register_kernel)",
-          kernel.name));
+          kernel.name()));
     if (kernel.grid.threads != kernel.device->threads)
-      throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, it is compiled for {}", kernel.name,
+      throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, it is compiled for {}", kernel.name(),
                                         kernel.grid.threads, kernel.device->threads));
     const detail::DeviceKernel* const form = form_of(kernel.device);
     if (form == nullptr)
       throw Unsupported(fmt::format(
           "launch of {}: this kernel was not compiled for worlds of several nodes. Reductions are, for f32, f16, bf16 "
           "and i32; your own kernels need register_nodes_kernel (tandem/advanced/cuda_nodes_kernel.cuh)",
-          kernel.name));
+          kernel.name()));
     const auto found = blocks_per_sm_.find(form);
     const int per_sm = found != blocks_per_sm_.end() ? found->second : form->load();
     const int most = per_sm * sms_ / sharing;
     if (kernel.grid.blocks > most)
       throw Unsupported(fmt::format("launch of {}: {} blocks given, the GPU (of {} PEs) holds {} of a PE at once",
-                                    kernel.name, kernel.grid.blocks, sharing, most));
+                                    kernel.name(), kernel.grid.blocks, sharing, most));
   }
 
  private:

@@ -22,9 +22,9 @@ class Kernels final : public world::LoadedKernels {
     const Grid& grid = kernel.grid;
     if (grid.threads < kWarp || grid.threads > kMostThreads || grid.threads % kWarp != 0)
       throw InvalidArgument(fmt::format("launch of {}: {} threads a block given, allowed are multiples of {} up to {}",
-                                        kernel.name, grid.threads, kWarp, kMostThreads));
+                                        kernel.name(), grid.threads, kWarp, kMostThreads));
     if (const int most = host_model().gpu.sm_count * host_model().gpu.max_blocks_per_sm; grid.blocks > most)
-      throw Unsupported(fmt::format("launch of {}: {} blocks given, the host holds {} of a PE at once", kernel.name,
+      throw Unsupported(fmt::format("launch of {}: {} blocks given, the host holds {} of a PE at once", kernel.name(),
                                     grid.blocks, most));
   }
 };

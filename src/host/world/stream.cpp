@@ -105,16 +105,16 @@ HostStream::~HostStream() {
 
 void HostStream::launch(const detail::KernelLaunch& kernel, const world::Context& context) {
   GridRequest request;
-  request.name = kernel.name;
+  request.name = kernel.name();
   request.blocks = kernel.grid.blocks;
   request.threads = kernel.grid.threads;
   request.context = context;
   request.machine = host_model().name;
   request.has_multicast = host_model().link.multicast;
   request.mailbox = use_.mailbox;
-  request.body = kernel.on_cpu;
+  request.body = kernel.on_cpu();
   request.by = threads();
-  if (auto* const noted = note(kernel.name, trace::SpanKind::kKernel, kernel.team, kernel.grid.blocks))
+  if (auto* const noted = note(kernel.name(), trace::SpanKind::kKernel, kernel.team, kernel.grid.blocks))
     request.records = &noted->records;
   add([request = std::move(request)] { run_grid(request); });
 }

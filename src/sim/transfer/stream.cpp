@@ -125,7 +125,8 @@ void SimStream::finish(const Cause& cause) {
 /// fill an SM.
 int SimStream::most_room(const tandem::detail::KernelLaunch& kernel) const {
   const int all = sim_.machine.gpu.max_threads_per_sm;
-  return std::max(kernel.grid.threads, std::min(all / kernel.blocks_per_sm, kMostRegisters * kernel.grid.threads));
+  return std::max(kernel.grid.threads,
+                  std::min(all / kernel.type->blocks_per_sm, kMostRegisters * kernel.grid.threads));
 }
 
 bool SimStream::places_early() const { return sim_.seams.schedule != nullptr && sim_.seams.schedule->places_early(); }
@@ -163,14 +164,14 @@ void check_launch(const Machine& machine, const tandem::detail::KernelLaunch& ke
   const auto& limits = machine.gpu;
   if (kernel.grid.blocks < 1)
     throw InvalidArgument(
-        fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
+        fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name(), kernel.grid.blocks));
   if (kernel.grid.blocks > kMostBlocks)
-    throw InvalidArgument(fmt::format("launch of {}: {} blocks given, the simulator takes at most {}", kernel.name,
+    throw InvalidArgument(fmt::format("launch of {}: {} blocks given, the simulator takes at most {}", kernel.name(),
                                       kernel.grid.blocks, kMostBlocks));
   if (kernel.grid.threads < 32 || kernel.grid.threads > std::min(1024, limits.max_threads_per_sm) ||
       kernel.grid.threads % 32 != 0)
     throw InvalidArgument(
-        fmt::format("launch of {}: {} threads a block given, allowed are multiples of 32 from 32 to {}", kernel.name,
+        fmt::format("launch of {}: {} threads a block given, allowed are multiples of 32 from 32 to {}", kernel.name(),
                     kernel.grid.threads, std::min(1024, limits.max_threads_per_sm)));
 }
 
@@ -178,20 +179,20 @@ void SimStream::launch(tandem::detail::KernelLaunch kernel) {
   check_launch(sim_.machine, kernel);
   const Team& team = kernel.team;
   if (team.me < 0)
-    throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
+    throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name(), pe_));
   if (team.world_pe(team.me) != pe_)
-    throw InvalidArgument(fmt::format("launch of {}: a team seen from PE {} given to a stream of PE {}", kernel.name,
+    throw InvalidArgument(fmt::format("launch of {}: a team seen from PE {} given to a stream of PE {}", kernel.name(),
                                       team.world_pe(team.me), pe_));
   KernelRequest request;
-  request.name = std::move(kernel.name);
+  request.name = kernel.name();
   request.pe = pe_;
   request.team = team;
   request.blocks = kernel.grid.blocks;
   request.threads = kernel.grid.threads;
   request.room = places_early() ? most_room(kernel) : kernel.grid.threads;
-  request.epoch_first = kernel.epoch_first;
+  request.epoch_first = kernel.type->epoch_first;
   request.startup = sim_.costs.kernel;
-  request.body = [run = std::move(kernel.on_cpu), holds_next = kernel.holds_next](Role& role) {
+  request.body = [run = kernel.on_cpu(), holds_next = kernel.type->holds_next](Role& role) {
     if (!holds_next) role.let_next_start();
     BlockCore core(role);
     cpu::Block block(core);

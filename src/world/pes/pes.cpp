@@ -132,7 +132,7 @@ void Pes::load_kernels(const std::vector<int>& on_devices) {
 void Pes::check_launch(const detail::KernelLaunch& kernel) const {
   if (kernel.grid.blocks < 1)
     throw InvalidArgument(
-        fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name, kernel.grid.blocks));
+        fmt::format("launch of {}: {} blocks given, at least 1 is needed", kernel.name(), kernel.grid.blocks));
   kernels_->check(kernel, sharing_);
 }
 

@@ -9,7 +9,7 @@ namespace tandem::world {
 void PeStream::launch(detail::KernelLaunch kernel) {
   pes_.check_launch(kernel);
   if (kernel.team.me < 0)
-    throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name, pe_));
+    throw InvalidArgument(fmt::format("launch of {}: PE {} is not a member of the team", kernel.name(), pe_));
   stream_->launch(kernel, pes_.context(kernel.team));
 }
 

@@ -11,7 +11,6 @@
 #include "tandem/impl/block_ops.h"
 #include "tandem/impl/cpu/block_core.h"
 #include "tandem/impl/cpu/fragment.h"
-#include "tandem/impl/cpu/small_floats.h"
 #include "tandem/reduce_op.h"
 
 namespace tandem::cpu {
@@ -87,7 +86,9 @@ class Block : public BlockOps<Block> {
 
   template <class A>
   Fragment<A> combine(ReduceOp op, const Fragment<A>& a, const Fragment<A>& b) const {
-    return by_operation<A>(op, [&](auto operation) { return a.zip(b, operation); });
+    Fragment<A> result = a.template joined<A>(b);
+    if (result.backed()) impl::combine_all(op, result.data(), a.data(), b.data(), result.size());
+    return result;
   }
 
   template <class T>
@@ -313,7 +314,8 @@ class Block : public BlockOps<Block> {
     core_->multimem((to + range.begin).template as<std::byte>(), range.size() * Size{sizeof(T)}, MultimemOp::kReduce,
                     site);
     for (int other = 0; other < num_pes(); ++other)
-      if (values.backed() && core_->backed(to.on(other))) reduce_into(to.on(other) + range.begin, values, op);
+      if (values.backed() && core_->backed(to.on(other)))
+        impl::reduce_atomically(op, to.on(other) + range.begin, values.data(), values.size());
   }
 
   // --- roles -------------------------------------------------------------------------------------------------------
@@ -357,7 +359,7 @@ class Block : public BlockOps<Block> {
   template <class A, class T>
   Fragment<A> gather(const T* from, Range range) const {
     Fragment<A> result(range.size(), core_->backed(from), core_->layout(sizeof(T)));
-    if (result.backed() && !range.empty()) convert_all(result.data(), from + range.begin, range.size());
+    if (result.backed() && !range.empty()) impl::convert_all(result.data(), from + range.begin, range.size());
     return result;
   }
   template <class A, class T>
@@ -366,37 +368,9 @@ class Block : public BlockOps<Block> {
     Fragment<A> result(range.size(), core_->backed(from.on(0)), core_->layout(sizeof(T)));
     if (!result.backed() || range.empty()) return result;
     const auto values = [&](int other) { return from.on(other) + range.begin; };
-    if constexpr (std::is_same_v<A, float> && impl::is_vectorised<T>) {
-      if (adds(op)) {
-        impl::widen_sum(result.data(), values(0), values(1), range.size());
-        for (int other = 2; other < num_pes(); ++other) impl::widen_add(result.data(), values(other), range.size());
-        return result;
-      }
-    }
-    by_operation<A>(op, [&](auto operation) {
-      impl::for_each_pair(result.data(), values(0), values(1), range.size(), [operation](auto x, auto y) {
-        return operation(tandem::convert<A>(x), tandem::convert<A>(y));
-      });
-      for (int other = 2; other < num_pes(); ++other)
-        impl::combine_each_element(result.data(), values(other), range.size(),
-                                   [operation](A x, auto y) { return operation(x, tandem::convert<A>(y)); });
-    });
+    impl::combine_all(op, result.data(), values(0), values(1), range.size());
+    for (int other = 2; other < num_pes(); ++other) impl::combine_into(op, result.data(), values(other), range.size());
     return result;
-  }
-
-  /// Calls `use` with `apply` for this operation: the choice stands outside of the loop.
-  template <class A, class Use>
-  static auto by_operation(ReduceOp op, const Use& use) {
-    switch (op) {
-      case ReduceOp::kProd:
-        return use([](A x, A y) { return apply(ReduceOp::kProd, x, y); });
-      case ReduceOp::kMin:
-        return use([](A x, A y) { return apply(ReduceOp::kMin, x, y); });
-      case ReduceOp::kMax:
-        return use([](A x, A y) { return apply(ReduceOp::kMax, x, y); });
-      default:
-        return use([](A x, A y) { return apply(ReduceOp::kSum, x, y); });
-    }
   }
 
   template <class T, class A>
@@ -408,29 +382,7 @@ class Block : public BlockOps<Block> {
   }
   template <class T, class A>
   static void unload(T* to, const Fragment<A>& values) {
-    if (values.size() > 0) convert_all(to, values.data(), values.size());
-  }
-  template <class To, class From>
-  static void convert_all(To* to, const From* from, Size count) {
-    if constexpr (std::is_same_v<To, From>)
-      std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(To));
-    else if constexpr (std::is_same_v<To, float> && impl::is_vectorised<From>)
-      impl::widen(to, from, count);
-    else if constexpr (impl::is_vectorised<To> && std::is_same_v<From, float>)
-      impl::narrow(to, from, count);
-    else
-      impl::for_each_element(to, from, count, [](From x) { return tandem::convert<To>(x); });
-  }
-  /// Reduces each element atomically, because PEs may reduce into the same ones at the same time.
-  template <class T, class A>
-  static void reduce_into(T* to, const Fragment<A>& values, ReduceOp op) {
-    for (Size i = 0; i < values.size(); ++i) {
-      T old, sum;
-      __atomic_load(to + i, &old, __ATOMIC_RELAXED);
-      do {
-        sum = tandem::convert<T>(apply(op, tandem::convert<A>(old), values.data()[i]));
-      } while (!__atomic_compare_exchange(to + i, &old, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    }
+    if (values.size() > 0) impl::convert_all(to, values.data(), values.size());
   }
 
   template <class T>

@@ -8,39 +8,11 @@
 #include <type_traits>
 
 #include "tandem/impl/cpu/buffer.h"
+#include "tandem/impl/cpu/element_loops.h"
 #include "tandem/impl/site.h"
 #include "tandem/numeric.h"
 
 namespace tandem::cpu {
-
-namespace impl {
-
-/// Sets to[i] = f(from[i]), f(a[i], b[i]) or f(to[i], from[i]) for arrays that do not overlap. The inner loops have a
-/// known length: with -O2, g++ 12 vectorises no others.
-template <class To, class From, class F>
-void for_each_element(To* __restrict to, const From* __restrict from, Size count, F f) {
-  constexpr Size kStep = 64;
-  for (; count >= kStep; count -= kStep, from += kStep, to += kStep)
-    for (Size i = 0; i < kStep; ++i) to[i] = f(from[i]);
-  for (Size i = 0; i < count; ++i) to[i] = f(from[i]);
-}
-template <class To, class A, class B, class F>
-void for_each_pair(To* __restrict to, const A* __restrict a, const B* __restrict b, Size count, F f) {
-  constexpr Size kStep = 64;
-  for (; count >= kStep; count -= kStep, a += kStep, b += kStep, to += kStep)
-    for (Size i = 0; i < kStep; ++i) to[i] = f(a[i], b[i]);
-  for (Size i = 0; i < count; ++i) to[i] = f(a[i], b[i]);
-}
-
-template <class To, class From, class F>
-void combine_each_element(To* __restrict to, const From* __restrict from, Size count, F f) {
-  constexpr Size kStep = 64;
-  for (; count >= kStep; count -= kStep, from += kStep, to += kStep)
-    for (Size i = 0; i < kStep; ++i) to[i] = f(to[i], from[i]);
-  for (Size i = 0; i < count; ++i) to[i] = f(to[i], from[i]);
-}
-
-}  // namespace impl
 
 /// The origin of a fragment's elements, which determines their place on a GPU. 0: unknown, which suits any other.
 struct Layout {
@@ -96,15 +68,22 @@ class Fragment {
   template <class U, class F>
   auto zip(const Fragment<U>& other, F f, Site site = Site::here()) const {
     using V = std::remove_cvref_t<decltype(f(std::declval<T>(), std::declval<U>()))>;
-    if (size_ != other.size() || !layout_.suits(other.layout()))
-      refuse_pair(size_, layout_, other.size(), other.layout(), site);
-    Fragment<V> result(size_, backed() && other.backed(), layout_.joined(other.layout()));
+    Fragment<V> result = joined<V>(other, site);
     if (result.backed()) impl::for_each_pair(result.data(), data(), other.data(), size_, f);
     return result;
   }
+  /// Returns a fragment for the results of this one and `other`, which must have the same layout.
+  template <class V, class U>
+  Fragment<V> joined(const Fragment<U>& other, Site site = Site::here()) const {
+    if (size_ != other.size() || !layout_.suits(other.layout()))
+      refuse_pair(size_, layout_, other.size(), other.layout(), site);
+    return Fragment<V>(size_, backed() && other.backed(), layout_.joined(other.layout()));
+  }
   template <class U>
   Fragment<U> convert() const {
-    return map([](T x) { return tandem::convert<U>(x); });
+    Fragment<U> result(size_, backed(), layout_);
+    if (result.backed() && size_ > 0) impl::convert_all(result.data(), data(), size_);
+    return result;
   }
 
   friend Fragment operator+(const Fragment& a, const Fragment& b) {
