@@ -37,17 +37,21 @@ inline std::string way_of(const std::string& algorithm, int blocks) {
   return blocks > 0 ? fmt::format("{}/{}", algorithm, blocks) : algorithm;
 }
 
-/// Returns whether the default of this collective was measured on GPUs of this family, so that no model decides it.
+/// Returns whether the default of this collective was measured on GPUs of this family, or on CPUs. No model decides it
+/// then. The group may be that of the nearest number of PEs.
 inline bool is_measured(const Machine& machine, Collective collective, int pes) {
-  for (const tune::SelectionTable& table : tune::builtin_tables()) {
-    if (table.is_predicted) continue;
-    const bool is_of = std::any_of(table.machines.begin(), table.machines.end(),
-                                   [&](const std::string& family) { return tune::is_of_family(machine.name, family); });
-    if (!is_of || pes > machine.pes_per_node) continue;
-    for (const tune::Group& group : table.groups)
-      if (group.collective == collective && group.one_node && group.pes == pes) return true;
-  }
-  return false;
+  constexpr Size few_bytes = 1024;
+  const auto chosen = tune::choose(machine, "",
+                                   {.collective = collective,
+                                    .one_node = pes <= machine.pes_per_node,
+                                    .pes = pes,
+                                    .element_bytes = size_of(DType::kF32),
+                                    .bytes = few_bytes},
+                                   [](const std::string&) { return true; });
+  const auto& tables = tune::builtin_tables();
+  return chosen && std::any_of(tables.begin(), tables.end(), [&](const tune::SelectionTable& table) {
+           return table.name == chosen->table && !table.is_predicted;
+         });
 }
 
 /// Compares the default with the fastest algorithm and blocks, at sizes that ascend.

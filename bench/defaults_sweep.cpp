@@ -8,8 +8,9 @@
 // Option --only takes the comparisons whose name ("h100x8-rail 64 PEs all_reduce") has the text. Option --shard takes
 // every Nth one from the Ith. All of them take hours of one core. Processes with a shard each share the cores better
 // than threads, which wait for their process's address space.
-// Defaults that were measured on GPUs (machines/selection/nvidia-h200.json) are not compared with the model. A
-// comparison for which a simulation would take too many events is counted by itself. Option --events gives the most.
+// Defaults that were measured on GPUs or CPUs (machines/selection/nvidia-h200.json, host.json) are not compared with
+// the model. This includes PEs for which the nearest measured number stands in. A comparison for which a simulation
+// would take too many events is counted by itself. Option --events gives the most.
 
 #include <fmt/format.h>
 

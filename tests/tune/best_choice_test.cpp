@@ -106,6 +106,13 @@ TEST(BestChoice, NoAlgorithmIsQuickerThanItsOneBlockForFewBytesOrThanTheNics) {
   }
 }
 
+TEST(Defaults, OfAMeasuredGroupOrOfTheNearestOneAreNoModels) {
+  EXPECT_TRUE(is_measured(load_machine("h200x4"), Collective::kAllReduce, 4));
+  EXPECT_TRUE(is_measured(load_machine("host"), Collective::kAllReduce, 3)) << "2 and 4 PEs were measured";
+  EXPECT_FALSE(is_measured(load_machine("h200x8"), Collective::kAllReduce, 5)) << "a predicted group has 5 PEs";
+  EXPECT_FALSE(is_measured(load_machine("h100x8-rail"), Collective::kAllReduce, 16));
+}
+
 TEST(LeastTime, IsThatOfTheBytesThatHaveToPassANodesNics) {
   const Machine machine = load_machine("h100x8-rail");  // 8 NICs of 49 GB/s and 8.35 us
   const Size bytes = 392'000'000;                       // 1,000 us by all NICs of a node
