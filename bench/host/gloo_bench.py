@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Compares Tandem's collectives on CPUs with Gloo, PyTorch's process group for CPUs, in the same processes.
 
-usage: bench/host/gloo_bench.py [--build build/release] [--processes 2,4] [--most 64M] [--out FILE.json]
+usage: bench/host/gloo_bench.py [--build build/release] [--processes 2,4] [--least 1K] [--most 64M] [--out FILE.json]
                                [--operations broadcast,...] [--python PYTHON]
 
 Without --python, the first run makes an environment with PyTorch in build/gloo-venv, which needs a package index. Both
-libraries take turns, call by call. A time is the median over the rounds of the slowest process, in microseconds. Every
-result is compared with the exact one. Tandem runs on buffers of its symmetric heap, and on plain memory. Broadcasts are
-in place, as Gloo's are; Gloo's all-reduce is in place too, Tandem's has two buffers. Each process writes its input
-before each call. "copy us" is a bound for one thread: the time in which each process copies the bytes that it needs
-from the others' memory, without any signal.
+libraries take turns, call by call, and the order of turns changes from round to round. Each process writes its input
+before each call. The processes then begin the call together, within some microseconds: they poll words in shared
+memory, since processes leave a barrier of Gloo 50 to 300 us apart. A time is the median over the rounds of the slowest
+process, in microseconds. Every result is compared with the exact one. Tandem runs on buffers of its symmetric heap, and
+on plain memory. Broadcasts are in place, as Gloo's are; Gloo's all-reduce is in place too, Tandem's has two buffers.
+"copy us" is a bound for one thread: the time in which each process copies the bytes that it needs from the others'
+memory, without any signal.
 """
 import argparse
 import ctypes
@@ -25,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 VENV = ROOT / "build/gloo-venv"
 F32, SUM = 1, 0  # tandem_dtype, tandem_op
+WARM_UP = 3  # rounds that are not measured
 OPERATIONS = ["all_reduce", "all_gather", "reduce_scatter", "broadcast"]
 
 
@@ -73,6 +76,108 @@ class Tandem:
         self.check(self.library.tandem_world_destroy(self.world))
 
 
+class Start:
+    """Lets the processes begin a call at the same time, without a library: each polls a word of every other one."""
+
+    def __init__(self, tandem, pe, pes):
+        word = tandem.allocate(64)
+        self.words = [ctypes.c_uint64.from_address(tandem.peer_pointer(word, p)) for p in range(pes)]
+        self.own = self.words[pe]
+        self.turn = 0
+
+    def __call__(self):
+        self.turn += 1
+        self.own.value = self.turn
+        for word in self.words:
+            while word.value < self.turn:
+                os.sched_yield()
+
+
+class Row:
+    """One collective of one size: the buffers, the right result, and each candidate's call."""
+
+    def __init__(self, operation, size, pe, pes, tandem, heap, peers):
+        import torch
+
+        self.operation, self.pe, self.pes, self.tandem, self.heap, self.peers = operation, pe, pes, tandem, heap, peers
+        self.total = total = size // 4 // pes * pes  # elements of the larger buffer
+        self.part = part = total // pes
+        ins = {"all_gather": part}.get(operation, total)
+        outs = {"reduce_scatter": part}.get(operation, total)
+        self.count = part if operation in ("all_gather", "reduce_scatter") else total
+        self.is_in_place = operation == "broadcast"
+        self.fresh = torch.arange(ins, dtype=torch.float32) % 64 + pe
+        both = [torch.arange(ins, dtype=torch.float32) % 64 + p for p in range(pes)]
+        self.expected = {
+            "all_reduce": lambda: sum(both),
+            "all_gather": lambda: torch.cat(both),
+            "reduce_scatter": lambda: sum(both)[pe * part : (pe + 1) * part],
+            "broadcast": lambda: both[0],
+        }[operation]()
+
+        def on_heap(place, count):
+            return torch.frombuffer((ctypes.c_float * count).from_address(heap[place]), dtype=torch.float32)
+
+        plain = self.fresh.clone()
+        self.inputs = {"gloo": plain, "tandem": on_heap(0, ins), "tandem_plain": plain, "copy": on_heap(0, ins)}
+        self.outputs = {"gloo": torch.empty(outs), "tandem": on_heap(1, outs), "tandem_plain": torch.empty(outs)}
+        self.calls = {"gloo": self.gloo, "tandem": lambda: self.ours("tandem"),
+                      "tandem_plain": lambda: self.ours("tandem_plain"), "copy": self.copy}
+
+    def prepare(self, name):
+        """Writes the input of the next call, which for a call in place is the output."""
+        self.inputs[name].copy_(self.fresh)
+        if name != "copy" and (self.is_in_place or (name == "gloo" and self.operation == "all_reduce")):
+            self.outputs[name].copy_(self.inputs[name])
+
+    def gloo(self):
+        import torch.distributed as dist
+
+        data, out = self.inputs["gloo"], self.outputs["gloo"]
+        {
+            "all_reduce": lambda: dist.all_reduce(out),
+            "all_gather": lambda: dist.all_gather_into_tensor(out, data),
+            "reduce_scatter": lambda: dist.reduce_scatter_tensor(out, data),
+            "broadcast": lambda: dist.broadcast(out, 0),
+        }[self.operation]()
+
+    def ours(self, name):
+        source = self.outputs[name] if self.is_in_place else self.inputs[name]
+        self.tandem.run(self.operation, source.data_ptr(), self.outputs[name].data_ptr(), self.count)
+
+    def copy(self):
+        if self.operation == "broadcast":
+            if self.pe != 0:
+                ctypes.memmove(self.heap[1], self.peers[0], 4 * self.total)
+            return
+        for step in range(2 if self.operation == "all_reduce" else 1):
+            for peer in self.peers[: self.pe] + self.peers[self.pe + 1 :]:
+                ctypes.memmove(self.heap[1], peer + 4 * self.part * step, 4 * self.part)
+
+
+def measure_row(row, start, rounds):
+    """Returns each candidate's times in us, and how many elements of the first results were wrong."""
+    names = list(row.calls)
+    times = {name: [] for name in names}
+    wrong = 0
+    for turn in range(rounds + WARM_UP):
+        shift = turn % len(names)
+        for name in (names[shift:] + names[:shift])[:: -1 if turn // len(names) % 2 else 1]:
+            out = row.outputs.get(name)
+            if turn == 0 and out is not None:
+                out.fill_(-1)
+            row.prepare(name)
+            start()
+            begin = time.perf_counter()
+            row.calls[name]()
+            end = time.perf_counter()
+            if turn >= WARM_UP:
+                times[name].append(1e6 * (end - begin))
+            elif turn == 0 and out is not None:
+                wrong += int((out != row.expected).sum())
+    return times, wrong
+
+
 def measure(arguments):
     """One process: runs both libraries and writes the rows of the slowest process on PE 0."""
     import torch
@@ -82,99 +187,32 @@ def measure(arguments):
     dist.init_process_group("gloo")
     pe, pes = dist.get_rank(), dist.get_world_size()
     tandem = Tandem(arguments.build)
-    most = parse_size(arguments.most)
+    least, most = parse_size(arguments.least), parse_size(arguments.most)
     heap = [tandem.allocate(most), tandem.allocate(most)]
     peers = [tandem.peer_pointer(heap[0], p) for p in range(pes)]
-
-    def on_heap(place, count):
-        return torch.frombuffer((ctypes.c_float * count).from_address(heap[place]), dtype=torch.float32)
-
+    start = Start(tandem, pe, pes)
+    dist.barrier()
     rows = []
     for operation in arguments.operations.split(","):
-        size = 1 << 10
+        size = least
         while size <= most:
-            total = size // 4 // pes * pes  # elements of the larger buffer
-            part = total // pes
-            ins = {"all_gather": part}.get(operation, total)
-            outs = {"reduce_scatter": part}.get(operation, total)
-            fresh = torch.arange(ins, dtype=torch.float32) % 64 + pe
-            data = fresh.clone()
-            both = [torch.arange(ins, dtype=torch.float32) % 64 + p for p in range(pes)]
-            expected = {
-                "all_reduce": lambda: sum(both),
-                "all_gather": lambda: torch.cat(both),
-                "reduce_scatter": lambda: sum(both)[pe * part : (pe + 1) * part],
-                "broadcast": lambda: both[0],
-            }[operation]()
-            gloo_out = torch.empty(outs)
-            plain_out = torch.empty(outs)
-            a, b = on_heap(0, ins), on_heap(1, outs)
-            count = part if operation in ("all_gather", "reduce_scatter") else total
-
-            def gloo():
-                if operation == "all_gather":
-                    dist.all_gather_into_tensor(gloo_out, data)
-                elif operation == "reduce_scatter":
-                    dist.reduce_scatter_tensor(gloo_out, data)
-                else:
-                    gloo_out.copy_(data)  # Gloo's all-reduce and broadcast work in place
-                    started[0] = time.perf_counter()
-                    dist.all_reduce(gloo_out) if operation == "all_reduce" else dist.broadcast(gloo_out, 0)
-
-            def ours(source, target):
-                if operation == "broadcast":
-                    target.copy_(source)
-                    source = target
-                    started[0] = time.perf_counter()
-                tandem.run(operation, source.data_ptr(), target.data_ptr(), count)
-
-            def copy():
-                if operation == "broadcast":
-                    if pe != 0:
-                        ctypes.memmove(heap[1], peers[0], 4 * total)
-                    return
-                for step in range(2 if operation == "all_reduce" else 1):
-                    for peer in peers[:pe] + peers[pe + 1 :]:
-                        ctypes.memmove(heap[1], peer + 4 * part * step, 4 * part)
-
-            candidates = {
-                "gloo": (gloo, gloo_out),
-                "tandem": (lambda: ours(a, b), b),
-                "tandem_plain": (lambda: ours(data, plain_out), plain_out),
-                "copy": (copy, None),
-            }
-            started = [0.0]
-            times = {name: [] for name in candidates}
             rounds = max(15, min(200, (64 << 20) // size))
-            wrong = 0
-            for turn in range(rounds + 3):
-                for name, (call, out) in candidates.items():
-                    if turn == 0 and out is not None:
-                        out.fill_(-1)
-                    data.copy_(fresh)
-                    a.copy_(fresh)
-                    dist.barrier()
-                    started[0] = time.perf_counter()
-                    call()
-                    if turn >= 3:
-                        times[name].append(1e6 * (time.perf_counter() - started[0]))
-                    elif turn == 0 and out is not None:
-                        wrong += int((out != expected).sum())
+            times, wrong = measure_row(Row(operation, size, pe, pes, tandem, heap, peers), start, rounds)
             medians = [None] * pes
             dist.all_gather_object(medians, [{name: statistics.median(t) for name, t in times.items()}, wrong])
-            row = {name: max(m[0][name] for m in medians) for name in candidates}
-            rows.append({"op": operation, "bytes": total * 4, "pes": pes, "rounds": rounds,
-                         "wrong": sum(m[1] for m in medians), **{f"{n}_us": round(t, 1) for n, t in row.items()}})
+            us = {name: max(m[0][name] for m in medians) for name in times}
+            wrong = sum(m[1] for m in medians)
+            rows.append({"op": operation, "bytes": size // 4 // pes * pes * 4, "pes": pes, "rounds": rounds,
+                         "wrong": wrong, **{f"{n}_us": round(t, 1) for n, t in us.items()}})
             if pe == 0:
-                r = rows[-1]
-                print(f"{operation:>15} {total * 4:>10} {r['gloo_us']:>10.1f} {r['tandem_us']:>10.1f} "
-                      f"{r['tandem_plain_us']:>12.1f} {r['copy_us']:>10.1f} {r['gloo_us'] / r['tandem_us']:>7.2f} "
-                      f"{r['wrong']:>6}", flush=True)
+                print(f"{operation:>15} {size:>10} {us['gloo']:>10.1f} {us['tandem']:>10.1f} "
+                      f"{us['tandem_plain']:>12.1f} {us['copy']:>10.1f} {us['gloo'] / us['tandem']:>7.2f} {wrong:>6}",
+                      flush=True)
+                if arguments.part:  # after each row, so that a run that is cut off leaves its rows
+                    about = {"torch": torch.__version__, "python": platform.python_version(),
+                             "tandem": tandem.library.tandem_version().decode(), "rows": rows}
+                    Path(arguments.part).write_text(json.dumps(about))
             size *= 4
-        if pe == 0 and arguments.part:  # after each operation, so that a run that is cut off leaves its rows
-            about = {"torch": torch.__version__, "python": platform.python_version(),
-                     "tandem": tandem.library.tandem_version().decode(), "rows": rows}
-            Path(arguments.part).write_text(json.dumps(about))
     tandem.close()
     dist.destroy_process_group()
 
@@ -206,6 +244,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release", help="build folder (default: build/release)")
     parser.add_argument("--processes", default="2,4", help="numbers of processes (default: 2,4)")
+    parser.add_argument("--least", default="1K", help="smallest size in bytes (default: 1K)")
     parser.add_argument("--most", default="64M", help="largest size in bytes (default: 64M)")
     parser.add_argument("--operations", default=",".join(OPERATIONS), help="collectives (default: all four)")
     parser.add_argument("--out", help="file for the rows as JSON")
@@ -221,8 +260,9 @@ def main():
     for processes in arguments.processes.split(","):
         print(f"# {processes} processes")
         part = arguments.build / f"gloo_bench_{processes}.json"
-        subprocess.run([arguments.build / "bin/tandem", "launch", "-n", processes, python, __file__, "--build",
-                        arguments.build, "--most", arguments.most, "--operations", arguments.operations, "--part", part],
+        options = ["--build", arguments.build, "--least", arguments.least, "--most", arguments.most,
+                   "--operations", arguments.operations, "--part", part]
+        subprocess.run([arguments.build / "bin/tandem", "launch", "-n", processes, python, __file__, *options],
                        check=True, env={**os.environ, "TANDEM_DEVICE": "host", "OMP_NUM_THREADS": "1"})
         about = json.loads(part.read_text())
         result["rows"] += about.pop("rows")
