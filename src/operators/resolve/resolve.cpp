@@ -15,6 +15,7 @@ void check_tile(const World& world, const OperatorOptions& o) {
   gemm.tile_m = o.tile_m;
   gemm.tile_n = o.tile_n;
   gemm.activation = is_gated(o.activation) ? o.activation : Activation::kNone;
+  gemm.scales.blocks = o.block_scales;
   world.check_gemm(gemm);
 }
 
