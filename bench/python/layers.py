@@ -26,7 +26,9 @@ import torch.distributed as dist
 from layers_forms import Layers
 
 CALLS, MOST_US, TOLERANCE = 20, 20000, 0.08
-OTHER_RESULTS = ("tandem all_to_all", "tandem blocks", "tandem sum alone", "_scaled_mm alone")
+OTHER_RESULTS = (
+    "tandem all_to_all", "tandem blocks", "tandem sum alone", "_scaled_mm alone", "_scaled_mm alone, sums in f32",
+)  # fmt: skip
 ROWS = [(rows, 8192) for rows in (1, 16, 64, 256, 1024, 4096)]
 SHAPES = {
     "all_reduce_norm": ROWS,

@@ -226,9 +226,10 @@ class Layers:
         forms: Forms = {}
         if self.on_gpus:
             scales = of_rows.repeat(self.size, 1) if gathers else of_rows
-            forms["_scaled_mm alone"] = lambda: torch._scaled_mm(
-                whole, b.t(), scales, of_columns, out_dtype=torch.bfloat16, use_fast_accum=True
-            )
+            for name, fast in (("_scaled_mm alone", True), ("_scaled_mm alone, sums in f32", False)):
+                forms[name] = lambda fast=fast: torch._scaled_mm(
+                    whole, b.t(), scales, of_columns, out_dtype=torch.bfloat16, use_fast_accum=fast
+                )
             ops = torch.ops.symm_mem
             if gathers:
                 forms["symm_mem"] = lambda: ops.fused_all_gather_scaled_matmul(
