@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/version.h"
+#include "tandem/advanced/gemm_scales.h"
 #include "tandem/advanced/operator_tuning.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
@@ -26,15 +27,18 @@ class Matrices {
       return world.heap().allocate_local<std::byte>(rows * columns * size_of(type), what);
     };
     const Size k = gather ? o.k : own(o.k);
+    const Size steps = o.block_scales ? scale_blocks(k) : 1;
     a_ = buffer(gather ? own(o.m) : o.m, k, "a", o.type);
     for (const Size n : o.ns.empty() ? std::vector{o.n} : o.ns) {
       b_.push_back(buffer(gather ? own(n) : n, k, "b", o.type));
       c_.push_back(
           buffer(op == Operator::kGemmReduceScatter ? own(o.m) : o.m, gather ? own(n) : n, "c", o.result_type()));
       if (setup.bias) bias_.push_back(buffer(1, gather ? own(n) : n, "bias", DType::kF32));
-      if (setup.scales) b_scale_.push_back(world.heap().allocate_local<float>(gather ? own(n) : n, "b scales"));
+      const Size columns = gather ? own(n) : n;
+      const Size of_n = o.block_scales ? GemmScales::blocks_of_columns(columns, is_gated(o.activation)) : columns;
+      if (setup.scales) b_scale_.push_back(world.heap().allocate_local<float>(of_n * steps, "b scales"));
     }
-    if (setup.scales) a_scale_ = world.heap().allocate_local<float>(gather ? own(o.m) : o.m, "a scales");
+    if (setup.scales) a_scale_ = world.heap().allocate_local<float>(steps * (gather ? own(o.m) : o.m), "a scales");
   }
   OperatorCall call(Size m) const { return {m, a_, b_, c_, bias_, a_scale_, b_scale_}; }
 

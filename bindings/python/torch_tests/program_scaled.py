@@ -50,6 +50,34 @@ def case(rows, k, columns, per_row, per_column, biased, activation, dtype):
     check_close(name, got, z.chunk(size)[rank])
 
 
+def of_blocks(scale, rows, columns):
+    """Scales of 128 rows and columns as a matrix of `rows` and `columns`; of one row each without `rows`."""
+    scale = scale.repeat_interleave(128, -1)[..., :columns]
+    return scale if rows is None else scale.repeat_interleave(128, 0)[:rows]
+
+
+def block_case(rows, k, columns, dtype):
+    """All operators with scales of blocks."""
+    steps, name = -(-k // 128), ("blocks", rows, k, columns)
+    x = random(rank, *rows, k).to(FP8)
+    x_scale = random(10 + rank, *rows, steps).abs()
+    weights = [random(20 + rank + i, n, k).to(FP8).t() for i, n in enumerate(columns)]
+    scales = [random(30 + rank + i, -(-n // 128), steps).abs().t() for i, n in enumerate(columns)]
+    values = [w.double() * of_blocks(s, k, n).double() for w, s, n in zip(weights, scales, columns, strict=True)]
+    got = tt.all_gather_scaled_matmul(x, weights, x_scale, scales, None, "none", dtype)
+    whole = torch.cat([a * of_blocks(b, None, k) for a, b in zip(every(x), every(x_scale), strict=True)])
+    for one, value in zip(got, values, strict=True):
+        check_close(name, one, whole @ value)
+
+    x = random(rank, size * rows[0], *rows[1:], k).to(FP8)
+    x_scale = random(10 + rank, *x.shape[:-1], steps).abs()
+    parts = zip(every(x), every(x_scale), gathered(values[0]), strict=True)
+    z = sum((a * of_blocks(b, None, k)) @ w for a, b, w in parts)
+    check_close(name, tt.scaled_matmul_all_reduce(x, weights[0], x_scale, scales[0], dtype=dtype), z)
+    got = tt.scaled_matmul_reduce_scatter(x, weights[0], x_scale, scales[0], dtype=dtype)
+    check_close(name, got, z.chunk(size)[rank])
+
+
 BF16, F16 = torch.bfloat16, torch.float16
 for arguments in (
     ((4,), 32, [16, 8], True, True, True, "gelu", BF16),
@@ -60,5 +88,12 @@ for arguments in (
     ((0,), 16, [8], True, True, False, "none", BF16),
 ):
     case(*arguments)
+for arguments in (
+    ((4,), 272, [136, 8], BF16),
+    ((2, 3), 128, [200], F16),  # a single block of k
+    ((3,), 133, [5, 131], BF16),  # rows that no operator of the library takes
+    ((1,), 1024, [8], BF16),  # as many scales as columns
+):
+    block_case(*arguments)
 tt.shutdown()
 print("all equal")

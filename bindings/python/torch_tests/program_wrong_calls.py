@@ -119,6 +119,11 @@ for operator in (tt.all_gather_scaled_matmul, tt.scaled_matmul_reduce_scatter, t
     for wrong in [*NO_TENSORS[1:], torch.ones(8), torch.ones(7).bfloat16(), torch.ones(1, 8).bfloat16()]:
         refused(operator, x8, w8, one, one, wrong)
     refused(operator, x8, w8, one, one, None, "x")
+    deep8, deep_w8 = torch.cat([x8] * 16, 1), torch.cat([w8] * 16)  # two blocks along k
+    for wrong in (torch.ones(size, 3), torch.ones(size + 1, 2)):
+        refused(operator, deep8, deep_w8, wrong, torch.ones(2, 1))
+    for wrong in (torch.ones(1, 2), torch.ones(2, 2), torch.ones(2, 1).double()):
+        refused(operator, deep8, deep_w8, torch.ones(size, 2), wrong)
     for wrong in (torch.float32, "bfloat16", None, 3):
         refused(operator, x8, w8, one, one, dtype=wrong)
     for group in NO_GROUPS:

@@ -57,13 +57,12 @@ struct QuantisedAllReduce {
   template <class Code, class Block>
   TANDEM_DEVICE static void run_rounds(Block& block, const Args& a) {
     const CodeRounds rounds(block, a.rounds, shard_of(a.count, block.num_pes()), a.inputs.each, true);
-    for (Size i = 0; i < kAhead; ++i) send_inputs<Code>(block, a, rounds, i);
-    for (Size i = 0; i < rounds.count(); ++i) {
-      send_sums<Code>(block, a, rounds, i);
+    // One loop holds each step once: kernels of more code wait for their instructions.
+    for (Size i = -kAhead; i <= rounds.count(); ++i) {
+      if (i >= 0 && i < rounds.count()) send_sums<Code>(block, a, rounds, i);
       if (i > 0) take_sums<Code>(block, a, rounds, i - 1);
       send_inputs<Code>(block, a, rounds, i + kAhead);
     }
-    if (rounds.count() > 0) take_sums<Code>(block, a, rounds, rounds.count() - 1);
   }
 
   /// Returns a round's elements of the shard of `pe`.
@@ -77,15 +76,15 @@ struct QuantisedAllReduce {
   TANDEM_DEVICE static void send_inputs(Block& block, const Args& a, const CodeRounds& rounds, Size i) {
     if (i >= rounds.count()) return;
     const CodePlace<Code> own = a.inputs.template place<Code>(block, rounds.number(i), block.pe());
-    const auto send_to = [&](int pe) {
-      send_codes(block, a.in.local(), elements(block, a, rounds.chunk(i), pe), own, OnePe{pe});
-    };
     // Half of the blocks begin with their own shard, so that links and SMs are busy at the same time.
-    const bool own_first = block.index() % 2 == 0;
-    if (own_first) send_to(block.pe());
-    for (const int pe : block.peers_from_self()) send_to(pe);
-    block.notify_all(a.inputs.arrived, rounds.number(i));
-    if (!own_first) send_to(block.pe());
+    const int first = block.index() % 2 == 0 ? 0 : 1;
+    const int pes = block.num_pes();
+    for (int k = first; k < first + pes; ++k) {
+      if (k == pes) block.notify_all(a.inputs.arrived, rounds.number(i));
+      const int pe = (block.pe() + k) % pes;
+      send_codes(block, a.in.local(), elements(block, a, rounds.chunk(i), pe), own, OnePe{pe});
+    }
+    if (first == 0) block.notify_all(a.inputs.arrived, rounds.number(i));
   }
 
   template <class Code, class Block>

@@ -15,6 +15,8 @@ void check_tile(const World& world, const OperatorOptions& o) {
   gemm.tile_m = o.tile_m;
   gemm.tile_n = o.tile_n;
   gemm.activation = is_gated(o.activation) ? o.activation : Activation::kNone;
+  constexpr float kAnyScale = 1;  // calls bring their own
+  if (o.block_scales) gemm.scales = {.a = &kAnyScale, .b = &kAnyScale, .blocks = true};
   world.check_gemm(gemm);
 }
 

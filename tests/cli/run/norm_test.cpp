@@ -29,7 +29,9 @@ TEST(Norm, FollowsOperators) {
         "gemm_all_reduce --shape 20x256x64 --quantise row --backend host --pes 2",
         "all_gather_gemm --shape 33x512x64 --activation swiglu",
         "all_gather_gemm --shape 9x256x64 --activation geglu "
-        "--dtype fp8_e4m3 --out-dtype fp8_e4m3 --scales rows+columns --pes 2"}) {
+        "--dtype fp8_e4m3 --out-dtype fp8_e4m3 --scales rows+columns --pes 2",
+        "all_gather_gemm --shape 9x768x200 --activation swiglu --dtype fp8_e4m3 --scales blocks --pes 3",
+        "gemm_reduce_scatter --shape 9x200x500 --norm rms --dtype fp8_e4m3 --scales blocks --pes 2"}) {
     const auto json = run_json(words);
     EXPECT_EQ(json["correct"], true) << words;
     EXPECT_NE(json["extras"], "") << words;

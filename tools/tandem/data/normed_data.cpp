@@ -109,9 +109,9 @@ Mismatch check_normed(const OperatorRun& run, std::uint64_t seed, const NormedRo
   const auto count = static_cast<Size>(given.rows.size());
   std::vector<double> products(static_cast<std::size_t>(count * o.n));
   for_chunks(o.n, kColumns, [&](Range part) {
-    const std::byte* const b = given.b + part.begin * (rows_of_b ? o.k : 1) * size_of(o.type);
+    const std::byte* const b = given.b + part.begin * (rows_of_b ? o.k : 1) * size_of(given.type);
     host_gemm_tile_f64(given.a, o.k, b, rows_of_b ? o.k : o.n, products.data() + part.begin, o.n, count, part.size(),
-                       o.k, o.type, given.b_layout);
+                       o.k, given.type, given.b_layout);
   });
   const EpilogueValues epilogue = epilogue_of(run, seed, given.rows, all_of({0, o.n}));
   const std::vector<float> weight = norm_weight(run, seed);

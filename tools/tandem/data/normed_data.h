@@ -12,9 +12,10 @@ namespace tandem::cli {
 std::vector<float> residual_row(const OperatorRun& run, std::uint64_t seed, Size row);
 std::vector<float> norm_weight(const OperatorRun& run, std::uint64_t seed);
 
-/// Rows of the global problem: A (rows x k), all of B (n x k, or k x n), and the rows of C.
+/// Rows of the global problem: A (rows x k), all of B (n x k, or k x n), and the rows of C. A and B are of `type`.
 struct NormedRows {
   std::vector<Size> rows;
+  DType type = DType::kBF16;
   const std::byte* a = nullptr;
   const std::byte* b = nullptr;
   BLayout b_layout = BLayout::kNxK;

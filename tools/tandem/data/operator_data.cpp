@@ -8,6 +8,7 @@
 
 #include "gemm/host/reference.h"
 #include "tandem/error.h"
+#include "tools/tandem/data/block_scales.h"
 #include "tools/tandem/data/data.h"
 #include "tools/tandem/data/normed_data.h"
 #include "tools/tandem/data/operator_extras.h"
@@ -42,6 +43,15 @@ void copy_part(const std::byte* matrix, Size width, Size element, Range rows, Ra
     std::memcpy(to, matrix + (row * width + columns.begin) * element, static_cast<std::size_t>(row_bytes));
 }
 
+/// Returns the transpose of a matrix of bytes.
+std::vector<std::byte> turned(const std::vector<std::byte>& matrix, Size rows, Size columns) {
+  std::vector<std::byte> all(matrix.size());
+  for (Size i = 0; i < rows; ++i)
+    for (Size j = 0; j < columns; ++j)
+      all[static_cast<std::size_t>(j * rows + i)] = matrix[static_cast<std::size_t>(i * columns + j)];
+  return all;
+}
+
 }  // namespace
 
 double operator_tolerance(Operator op, DType out_type, Size k, int pes) {
@@ -74,31 +84,39 @@ OperatorData::OperatorData(const OperatorRun& run, int pes, std::uint64_t seed)
       pes_(pes),
       seed_(seed),
       a_(normal_matrix(type_, shape_.m * shape_.k, seed, 0)),
-      b_(normal_matrix(type_, shape_.n * shape_.k, seed, 1)) {}
+      b_(normal_matrix(type_, shape_.n * shape_.k, seed, 1)) {
+  if (!run.options.block_scales) return;
+  const BlockScales scales(run_, pes, seed);
+  const bool is_turned = run.options.b_layout == BLayout::kKxN;
+  scaled_a_ = scales.scaled_a(all_of({0, shape_.m}), a_.data());
+  scaled_b_ = scales.scaled_b(all_of({0, shape_.n}), (is_turned ? turned(b_, shape_.k, shape_.n) : b_).data());
+}
 
 void OperatorData::fill(int pe, std::byte* a, std::byte* b) const {
   copy_shards(run_, pes_, pe, a_.data(), b_.data(), a, b);
 }
 
 void OperatorData::check(int pe, const std::byte* c, Check& check) const {
-  const DType out_type = run_.options.result_type();
-  const BLayout layout = run_.options.b_layout;
+  const OperatorOptions& o = run_.options;
+  const DType out_type = o.result_type();
   const double of_sums = operator_tolerance(run_.op, out_type, shape_.k, pes_);
-  const double tolerance = run_.options.norm.any() ? normed_tolerance(run_, of_sums) : of_sums;
+  const double tolerance = o.norm.any() ? normed_tolerance(run_, of_sums) : of_sums;
   check.expectation = fmt::format("within {:.1e}", tolerance);
   const OperatorShard shard = operator_shard(run_.op, shape_, pes_, pe);
   if (shard.c_elements() == 0) return;
+  const BLayout layout = o.block_scales ? BLayout::kNxK : o.b_layout;
+  const DType type = o.block_scales ? DType::kF32 : type_;
+  const auto* const whole_a = o.block_scales ? reinterpret_cast<const std::byte*>(scaled_a_.data()) : a_.data();
+  const auto* const whole_b = o.block_scales ? reinterpret_cast<const std::byte*>(scaled_b_.data()) : b_.data();
   const Size ldb = layout == BLayout::kNxK ? shape_.k : shape_.n;
-  const std::byte* const a = a_.data() + shard.c_rows.begin * shape_.k * size_of(type_);
-  const std::byte* const b =
-      b_.data() + shard.c_columns.begin * (layout == BLayout::kNxK ? shape_.k : 1) * size_of(type_);
+  const std::byte* const a = whole_a + shard.c_rows.begin * shape_.k * size_of(type);
+  const std::byte* const b = whole_b + shard.c_columns.begin * (layout == BLayout::kNxK ? shape_.k : 1) * size_of(type);
   const std::vector<Size> rows = all_of(shard.c_rows);
-  const Size ldc = columns_after(run_.options.activation, shard.c_columns.size());
-  const Mismatch found =
-      run_.options.norm.any()
-          ? check_normed(run_, seed_, {rows, a, b, layout, c}, tolerance)
-          : check_gemm(a, shape_.k, b, ldb, layout, c, ldc, shard.c_rows.size(), shard.c_columns.size(), shape_.k,
-                       type_, out_type, tolerance, epilogue_of(run_, seed_, rows, all_of(shard.c_columns)));
+  const Size ldc = columns_after(o.activation, shard.c_columns.size());
+  const Mismatch found = o.norm.any() ? check_normed(run_, seed_, {rows, type, a, b, layout, c}, tolerance)
+                                      : check_gemm(a, shape_.k, b, ldb, layout, c, ldc, shard.c_rows.size(),
+                                                   shard.c_columns.size(), shape_.k, type, out_type, tolerance,
+                                                   epilogue_of(run_, seed_, rows, all_of(shard.c_columns)));
   check.checked += found.checked;
   check.wrong += found.wrong;
   if (!std::isfinite(found.max_rel_error)) check.max_error.reset();

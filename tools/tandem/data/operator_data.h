@@ -53,6 +53,8 @@ class OperatorData final : public OperatorMatrices {
   int pes_;
   std::uint64_t seed_;
   std::vector<std::byte> a_, b_;
+  /// With scales of blocks these are A and B (n x k) times their scales; else they are empty.
+  std::vector<float> scaled_a_, scaled_b_;
 };
 
 }  // namespace tandem::cli

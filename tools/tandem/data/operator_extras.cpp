@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "gemm/contract/epilogue.h"
+#include "tandem/advanced/gemm_scales.h"
+#include "tools/tandem/data/block_scales.h"
 #include "tools/tandem/data/data.h"
 #include "tools/tandem/data/normed_data.h"
 #include "tools/tandem/data/operator_data.h"
@@ -61,7 +63,7 @@ EpilogueValues epilogue_of(const OperatorRun& run, std::uint64_t seed, const std
   EpilogueValues epilogue;
   epilogue.activation = run.options.activation;
   if (run.bias) epilogue.bias = bias_values(run, seed, columns);
-  if (!run.scales) return epilogue;
+  if (!run.scales || run.options.block_scales) return epilogue;
   epilogue.row_scales = scales(seed, kStreamOfAScales, rows, run.options.a_scale_per_row);
   epilogue.column_scales = scales(seed, kStreamOfBScales, columns, run.options.b_scale_per_column);
   return epilogue;
@@ -81,8 +83,11 @@ OperatorExtras::OperatorExtras(World& world, const OperatorRun& run, std::uint64
     norm_scales_ = heap.allocate_local<float>(rows * ceil_div(run.options.n, Size{128}), "scales of c");
   }
   if (!run.scales) return;
-  a_scale_ = heap.allocate_local<float>(max(1, shard.a_rows.size()), "scales of a");
-  b_scale_ = heap.allocate_local<float>(max(1, shard.c_columns.size()), "scales of b");
+  const OperatorOptions& o = run.options;
+  const Size columns = shard.c_columns.size(), steps = o.block_scales ? scale_blocks(shard.a_columns.size()) : 1;
+  const Size of_n = o.block_scales ? GemmScales::blocks_of_columns(columns, is_gated(o.activation)) : columns;
+  a_scale_ = heap.allocate_local<float>(max(1, shard.a_rows.size() * steps), "scales of a");
+  b_scale_ = heap.allocate_local<float>(max(1, of_n * steps), "scales of b");
 }
 
 Range OperatorExtras::rows_of_norm(Size m) const {
@@ -119,6 +124,12 @@ void OperatorExtras::fill(Size m) {
       copy_row(residual_ + (row - rows.begin) * o.n * size_of(o.result_type()), residual_row(run_, seed_, row));
   }
   if (!run_.scales) return;
+  if (o.block_scales) {
+    const BlockScales blocks(run_, world_.num_pes(), seed_);
+    copy(a_scale_, blocks.of_a(world_.pe(), shard.a_rows));
+    copy(b_scale_, blocks.of_b(world_.pe()));
+    return;
+  }
   copy(a_scale_, scales(seed_, kStreamOfAScales, places(o.a_scale_per_row, shard.a_rows)));
   copy(b_scale_, scales(seed_, kStreamOfBScales, places(o.b_scale_per_column, shard.c_columns)));
 }

@@ -1,6 +1,7 @@
 // The options of an operator that the arguments describe.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "tandem/error.h"
@@ -48,14 +49,15 @@ constexpr std::array kActivations{"none", "relu", "gelu", "silu", "swiglu", "geg
 
 void set_scales(OperatorRun& run, const std::string& text) {
   OperatorOptions& o = run.options;
-  if (text != "tensors" && text != "rows" && text != "columns" && text != "rows+columns")
-    throw InvalidArgument(
-        fmt::format("--scales: '{}' given, allowed is one of tensors, rows, columns, rows+columns", text));
+  constexpr std::array kinds{"tensors", "rows", "columns", "rows+columns", "blocks"};
+  if (std::find(kinds.begin(), kinds.end(), text) == kinds.end())
+    throw InvalidArgument(fmt::format("--scales: '{}' given, allowed is one of {}", text, fmt::join(kinds, ", ")));
   if (o.type != DType::kE4M3)
     throw InvalidArgument(fmt::format("--scales: given with --dtype {}, allowed for fp8_e4m3 alone", name(o.type)));
   run.scales = true;
   o.a_scale_per_row = text.starts_with("rows");
   o.b_scale_per_column = text.ends_with("columns");
+  o.block_scales = text == "blocks";
 }
 
 DType parse_out_dtype(const std::string& text) {
@@ -136,7 +138,8 @@ std::string extras_text(const OperatorRun& run) {
   if (o.b_layout == BLayout::kKxN) parts.emplace_back("KxN");
   if (run.scales) {
     const char* const of_rows = o.b_scale_per_column ? "rows and columns" : "rows";
-    parts.push_back(fmt::format("scales of {}", o.a_scale_per_row      ? of_rows
+    parts.push_back(fmt::format("scales of {}", o.block_scales         ? "blocks"
+                                                : o.a_scale_per_row    ? of_rows
                                                 : o.b_scale_per_column ? "columns"
                                                                        : "tensors"));
   }

@@ -141,9 +141,10 @@ void add_shape(CLI::App& app, Arguments& a) {
          "activation of C: none (default), relu, gelu or silu; all_gather_gemm: also swiglu or geglu, whose gates and "
          "ups are B's columns")
       ->group(group);
-  app.add_option("--scales", a.scales,
-                 "scales of fp8_e4m3: tensors (one for A, one for B), rows (of A), columns (of C) or rows+columns "
-                 "(default: none)")
+  app.add_option(
+         "--scales", a.scales,
+         "scales of fp8_e4m3: tensors (one for A, one for B), rows (of A), columns (of C), rows+columns or blocks "
+         "(default: none)")
       ->group(group);
 }
 

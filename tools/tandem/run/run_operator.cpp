@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "machine/gemm_fit_range.h"
+#include "tandem/advanced/gemm_scales.h"
 #include "tools/tandem/data/operator_data.h"
 #include "tools/tandem/data/operator_extras.h"
 #include "tools/tandem/run/measure.h"
@@ -132,7 +133,8 @@ double bytes_per_pe(const OperatorRun& run, int pes) {
   if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
   if (run.op == Operator::kGemmAllReduce) shared += m * n;
   const double normed = run.options.norm.any() ? 3 * m * n : 0;  // residual, sum and partial sums
-  const double extras = 4 * (m + 2 * n) + 4 * normed;            // bias and scales, of f32
+  const auto steps = static_cast<double>(run.options.block_scales ? scale_blocks(run.options.k) : 1);
+  const double extras = 4 * (m + 2 * n) * steps + 4 * normed;  // bias and scales, of f32
   // Elements of C are at least as large as those of A and B.
   return shared * static_cast<double>(size_of(run.options.result_type())) + extras;
 }

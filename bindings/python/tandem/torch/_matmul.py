@@ -15,7 +15,6 @@ whose values are the same on all PEs gets its complete gradient on each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,6 +27,7 @@ from .._plan import OperatorPlan
 from . import _groups
 from ._collectives import CODES
 from ._ops import call, register
+from ._scales import Scales
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 # GPUs have no tensor cores for the first and no such operator; CPUs have all but float64.
@@ -92,26 +92,6 @@ def is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Scales:
-    """The scales of products in fp8, and the type of the results.
-
-    That of x is one, or one for each row in a last axis of 1. That of a weight is one, or one for each column.
-    """
-
-    x: torch.Tensor
-    weights: Sequence[torch.Tensor]
-    dtype: torch.dtype
-
-    def options(self) -> dict[str, int]:
-        """Fields of tandem_problem."""
-        return {
-            "out_type": _c.TYPES[str(self.dtype).removeprefix("torch.")],
-            "a_scale_per_row": int(self.x.dim() > 1),
-            "b_scale_per_column": int(self.weights[0].numel() > 1),
-        }
-
-
 def _aligned(x: torch.Tensor) -> torch.Tensor:
     return x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
 
@@ -172,7 +152,7 @@ def run(
     for name, tensors in (("b", b), ("c", c), ("bias", bias)):
         matrices[name] = _c.addresses([one.data_ptr() for one in tensors])
     if scales is not None:
-        kept = [one.contiguous() for one in (scales.x, *scales.weights)]
+        kept = scales.laid_out()
         matrices["a_scale"] = kept[0].data_ptr()
         matrices["b_scale"] = _c.addresses([one.data_ptr() for one in kept[1:]])
     plan.run(rows[0], _groups.stream_of(x), **matrices)

@@ -1,8 +1,8 @@
 """Matrix products in fp8 that overlap their collective, as operators of PyTorch. They are for inference.
 
 x and weights are float8_e4m3fn, and scales are float32. x has one scale, or one for each row in a last axis of 1, as
-torch._scaled_mm has them. A weight has one, or one for each column. Sums are in float32, and results in bfloat16 or
-float16.
+torch._scaled_mm has them. A weight has one, or one for each column. Or x has one for each 128 elements of a row, and a
+weight one for each block of 128x128. Sums are in float32, and results in bfloat16 or float16.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from .._library import shown
 from . import _groups, _matmul
 from ._collectives import text_argument
 from ._ops import call, register
+from ._scales import Scales, check_scales, check_shape, multiplied, scales_of
 
 _FP8 = torch.float8_e4m3fn
 _OUT = (torch.bfloat16, torch.float16)
-
-
 def _checked(
     x: torch.Tensor,
     weights: Sequence[torch.Tensor],
-    scales: _matmul.Scales,
+    scales: Scales,
     biases: Sequence[torch.Tensor],
     activation: str,
 ) -> None:
@@ -46,28 +45,11 @@ def _checked(
             raise errors.InvalidArgument(f"{name}: {len(one)} given, allowed are {len(weights)}, as weights")
     for weight in weights:
         _groups.check_tensor("weight", weight, (_FP8,))
-        _check_shape("weight", weight, (x.shape[-1], weight.shape[-1] if weight.dim() == 2 else 1), x)
-    _groups.check_tensor("x_scale", scales.x, (torch.float32,))
-    if scales.x.dim() > 1 or scales.x.numel() != 1:
-        _check_shape("x_scale", scales.x, (*x.shape[:-1], 1), x)
-    for weight, scale in zip(weights, scales.weights, strict=True):
-        _groups.check_tensor("weight_scale", scale, (torch.float32,))
-        if scale.numel() != 1:
-            _check_shape("weight_scale", scale.reshape(-1), (weight.shape[1],), x)
-    for scale in (scales.x, *scales.weights):
-        _check_shape("scale", scale, tuple(scale.shape), x)
-    if len({scale.numel() > 1 for scale in scales.weights}) > 1:
-        raise errors.InvalidArgument("weight_scale: single scales and vectors given, allowed is one kind")
+        check_shape("weight", weight, (x.shape[-1], weight.shape[-1] if weight.dim() == 2 else 1), x)
+    check_scales(x, weights, scales)
     for weight, bias in zip(weights, biases, strict=False):
         _groups.check_tensor("bias", bias, (torch.bfloat16,))
-        _check_shape("bias", bias, (weight.shape[1],), x)
-
-
-def _check_shape(name: str, given: torch.Tensor, shape: tuple[int, ...], x: torch.Tensor) -> None:
-    if tuple(given.shape) != shape or given.device != x.device:
-        raise errors.InvalidArgument(
-            f"{name}: shape {tuple(given.shape)} on {given.device} given, allowed is {shape} on {x.device}"
-        )
+        check_shape("bias", bias, (weight.shape[1],), x)
 
 
 def is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
@@ -77,11 +59,6 @@ def is_fused(x: torch.Tensor, weights: Sequence[torch.Tensor]) -> bool:
 
 def _flat(x: torch.Tensor) -> torch.Tensor:
     return x.reshape(-1, x.shape[-1]) if x.numel() > 0 else x.new_empty((0, x.shape[-1]))
-
-
-def _product(flat: torch.Tensor, weight: torch.Tensor, x_scale: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """This PE's product in float32."""
-    return (flat.float() @ weight.float()) * x_scale.reshape(-1, 1) * scale.reshape(1, -1)
 
 
 def _finished(z: torch.Tensor, biases: Sequence[torch.Tensor], i: int, activation: str, dtype: Any) -> torch.Tensor:
@@ -99,7 +76,7 @@ def _all_gather_shape(
     keep_gathered: bool,
     group: str,
 ) -> list[torch.Tensor]:
-    _checked(x, weights, _matmul.Scales(x_scale, weight_scales, dtype), biases, activation)
+    _checked(x, weights, scales_of(x, weights, x_scale, weight_scales, dtype), biases, activation)
     rows = _groups.size_of(group) * x.shape[0]
     results = [x.new_empty((rows, *x.shape[1:-1], w.shape[1]), dtype=dtype) for w in weights]
     return [*results, x.new_empty((rows, *x.shape[1:]))] if keep_gathered else results
@@ -117,7 +94,7 @@ def _all_gather_scaled_matmul(
     group: str,
 ) -> list[torch.Tensor]:
     results = _all_gather_shape(x, weights, x_scale, weight_scales, biases, activation, dtype, keep_gathered, group)
-    flat, scales = _flat(x), _matmul.Scales(x_scale, weight_scales, dtype)
+    flat, scales = _flat(x), scales_of(x, weights, x_scale, weight_scales, dtype)
     if is_fused(x, weights):
         m = _groups.size_of(group) * flat.shape[0]
         whole = x.new_empty((m, x.shape[-1])) if keep_gathered else None
@@ -127,7 +104,7 @@ def _all_gather_scaled_matmul(
         if x_scale.dim() > 1:
             x_scale = torch.ops.tandem.all_gather(x_scale.reshape(-1), group)
         made = [
-            _finished(_product(whole, w, x_scale, s), biases, i, activation, dtype)
+            _finished(multiplied(whole, w, x_scale, s, scales.blocks), biases, i, activation, dtype)
             for i, (w, s) in enumerate(zip(weights, weight_scales, strict=True))
         ]
     if keep_gathered and whole is not None:
@@ -147,7 +124,7 @@ def _sum_shape(scatters: bool) -> Any:
         group: str,
     ) -> torch.Tensor:
         biases = [] if bias is None else [bias]
-        _checked(x, [weight], _matmul.Scales(x_scale, [weight_scale], dtype), biases, activation)
+        _checked(x, [weight], scales_of(x, [weight], x_scale, [weight_scale], dtype), biases, activation)
         rows = _matmul.scattered_rows(x, group) if scatters else x.shape[0]
         return x.new_empty((rows, *x.shape[1:-1], weight.shape[1]), dtype=dtype)
 
@@ -169,14 +146,14 @@ def _sum(scatters: bool) -> Any:
     ) -> torch.Tensor:
         result = shape(x, weight, x_scale, weight_scale, bias, activation, dtype, group)
         flat, biases = _flat(x), [] if bias is None else [bias]
+        scales = scales_of(x, [weight], x_scale, [weight_scale], dtype)
         if is_fused(x, [weight]):
             operator = "gemm_reduce_scatter" if scatters else "gemm_all_reduce"
-            scales = _matmul.Scales(x_scale, [weight_scale], dtype)
             rows = (flat.shape[0], result.numel() // weight.shape[1])
             return _matmul.run(operator, flat, [weight], biases, activation, group, rows, scales=scales)[0].reshape(
                 result.shape
             )
-        product = _product(flat, weight, x_scale, weight_scale)
+        product = multiplied(flat, weight, x_scale, weight_scale, scales.blocks)
         reduce = torch.ops.tandem.reduce_scatter if scatters else torch.ops.tandem.all_reduce
         return _finished(reduce(product, "sum", group), biases, 0, activation, dtype).reshape(result.shape)
 
@@ -224,7 +201,8 @@ def all_gather_scaled_matmul(
 ) -> Any:
     """gather(x * x_scale) @ (weight * weight_scale) + bias, activated. Lists of weights give a list of results.
 
-    A single `x_scale` is the same on all PEs.
+    A single `x_scale` is the same on all PEs. Scales of blocks are [..., ceil(k / 128)] of x and
+    [ceil(k / 128), ceil(n / 128)] of a weight. They are those of this PE's parts, whose first block begins with the part.
     """
     results = call(
         torch.ops.tandem.all_gather_scaled_matmul,

@@ -9,6 +9,7 @@
 #include "gemm/contract/activation.h"
 #include "gemm/host/reference.h"
 #include "tandem/error.h"
+#include "tools/tandem/data/block_scales.h"
 #include "tools/tandem/data/normed_data.h"
 #include "tools/tandem/options/parallel.h"
 
@@ -295,13 +296,22 @@ void OperatorBenchmark::check_typed(const std::byte* c, const Local& local, Chec
   const double of_sums = operator_tolerance(run_.op, o.result_type(), k, world_.num_pes());
   const double tolerance = o.norm.any() ? normed_tolerance(run_, of_sums) : of_sums;
   check.expectation = fmt::format("within {:.1e}", tolerance);
-  const auto* const a_bytes = reinterpret_cast<const std::byte*>(a.data());
-  const auto* const b_bytes = reinterpret_cast<const std::byte*>(b.data());
+  const auto* a_bytes = reinterpret_cast<const std::byte*>(a.data());
+  const auto* b_bytes = reinterpret_cast<const std::byte*>(b.data());
+  std::vector<float> scaled_a, scaled_b;
+  if (o.block_scales) {
+    const BlockScales scales(run_, world_.num_pes(), method_.seed);
+    scaled_a = scales.scaled_a(rows, a_bytes);
+    scaled_b = scales.scaled_b(columns, b_bytes);
+    a_bytes = reinterpret_cast<const std::byte*>(scaled_a.data());
+    b_bytes = reinterpret_cast<const std::byte*>(scaled_b.data());
+  }
+  const DType type = o.block_scales ? DType::kF32 : o.type;
   const Mismatch mismatch =
       o.norm.any()
-          ? check_normed(run_, method_.seed, {rows, a_bytes, b_bytes, BLayout::kNxK, found.data()}, tolerance)
-          : check_gemm(a.data(), k, b.data(), k, BLayout::kNxK, found.data(), static_cast<Size>(in_c.size()), height,
-                       width, k, o.type, o.result_type(), tolerance, epilogue_of(run_, method_.seed, rows, columns));
+          ? check_normed(run_, method_.seed, {rows, type, a_bytes, b_bytes, BLayout::kNxK, found.data()}, tolerance)
+          : check_gemm(a_bytes, k, b_bytes, k, BLayout::kNxK, found.data(), static_cast<Size>(in_c.size()), height,
+                       width, k, type, o.result_type(), tolerance, epilogue_of(run_, method_.seed, rows, columns));
   check.checked += mismatch.checked;
   check.wrong += mismatch.wrong;
   if (!std::isfinite(mismatch.max_rel_error)) check.max_error.reset();
