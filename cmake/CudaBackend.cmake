@@ -78,7 +78,7 @@ if(TANDEM_TESTS)
     cmake_path(REMOVE_EXTENSION source OUTPUT_VARIABLE stem)
     file(GLOB parts CONFIGURE_DEPENDS "${stem}*.cpp")
     add_executable(${name} ${parts})
-    if(source MATCHES "/bench/gpu/")  # which measure as the tool does
+    if(source MATCHES "/bench/gpu/" AND NOT name MATCHES "^nccl_interface_")  # which measure as the tool does
       target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tools/tandem/gpu/measure/timed_calls.cpp")
     endif()
     if(name STREQUAL operators_bench)
