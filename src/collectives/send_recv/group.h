@@ -34,7 +34,7 @@ struct Mismatch {
   enum Word { kCount, kReceive, kSender, kExpected, kCame, kWords };  // kCount: lanes with a mismatch
 };
 
-/// What a launch has beside its messages.
+/// The arguments of a launch beside its messages.
 struct SendRecvChannels {
   Symm<std::byte> staging;  // [sender][lane][slot][slot_bytes]
   Signals arrived;          // [sender][lane][slot]: number of the chunk there
