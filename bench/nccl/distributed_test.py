@@ -144,7 +144,8 @@ def run_together(options):
     patterns = options.only.split(",")
     all_names = unittest.TestLoader().getTestCaseNames(TestDistBackend)
     names = [name for pattern in patterns for name in all_names if fnmatch.fnmatch(name, pattern)]
-    names = list(dict.fromkeys(name for name in names if not fnmatch.fnmatch(name, options.leave_out)))
+    left_out = options.leave_out.split(",")
+    names = list(dict.fromkeys(name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in left_out)))
     if options.expected:  # only what can be compared
         with open(options.expected, encoding="utf-8") as file:
             passed = json.load(file)["passed"]
@@ -167,7 +168,7 @@ def main():
     parser.add_argument("--only", default="test_", help="beginning of the names of the tests to run; with --together "
                         "patterns, with commas between them")
     parser.add_argument("--together", action="store_true", help="many tests in the same processes")
-    parser.add_argument("--leave-out", default="", help="with --together: a pattern of tests that do not run")
+    parser.add_argument("--leave-out", default="", help="with --together: patterns of tests that do not run, with commas")
     parser.add_argument("--seconds", type=float, default=600, help="with --together: for all tests")
     parser.add_argument("--each", type=float, default=20, help="with --together: for one test")
     parser.add_argument("--after", help="with --together: a file; when it exists, the ranks start")

@@ -10,6 +10,7 @@ Parts: calls of torch.distributed with results worked out here; DDP and FSDP tra
 small Llama with tp_plan="auto" and random weights. With --expected these have to be the same. `--device cpu` uses Gloo.
 """
 import argparse
+import faulthandler
 import json
 import os
 import pathlib
@@ -29,11 +30,18 @@ import torch.distributed as dist  # noqa: E402
 class Checks:
     """Counts of one rank, and what it noted."""
 
-    def __init__(self, device, rank, ranks):
-        self.device, self.rank, self.ranks = device, rank, ranks
-        self.passed, self.failed, self.noted = 0, [], {}
+    def __init__(self, device, rank, ranks, stacks_after):
+        self.device, self.rank, self.ranks, self.stacks_after = device, rank, ranks, stacks_after
+        self.passed, self.failed, self.noted, self.begin = 0, [], {}, time.perf_counter()
+
+    def say(self, text):
+        """With --stacks-after prints a timed line; stacks follow if the next line comes late."""
+        if self.stacks_after:
+            print(f"{time.perf_counter() - self.begin:7.2f} s, rank {self.rank}: {text}", flush=True)
+            faulthandler.dump_traceback_later(self.stacks_after)
 
     def check(self, name, right):
+        self.say(name)
         if right:
             self.passed += 1
         else:
@@ -190,21 +198,24 @@ def run_rank(options, folder, rank):
     device = torch.device(options.device, rank) if options.device == "cuda" else torch.device("cpu")
     if options.device == "cuda":
         torch.cuda.set_device(device)
-    begin = time.perf_counter()
+    c = Checks(device, rank, options.ranks, options.stacks_after)
+    c.folder = os.path.join(folder, "model")
+    c.say("the process group begins")
     dist.init_process_group("nccl" if options.device == "cuda" else "gloo", init_method=f"file://{folder}/store", rank=rank,
                             world_size=options.ranks)
-    c = Checks(device, rank, options.ranks)
-    c.folder = os.path.join(folder, "model")
     for name in options.parts.split(","):
+        c.say(f"{name} begins")
         try:
             PARTS[name](c)
         except Exception as error:  # pylint: disable=broad-except
             c.check(f"{name}: {type(error).__name__}: {error}", False)
         if rank == 0:
-            print(f"{name}: {c.passed} right, {len(c.failed)} wrong, after {time.perf_counter() - begin:.2f} s", flush=True)
+            print(f"{name}: {c.passed} right, {len(c.failed)} wrong, after {time.perf_counter() - c.begin:.2f} s", flush=True)
         found = {"passed": c.passed, "failed": c.failed, **c.noted}
         pathlib.Path(folder, f"rank{rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    c.say("the process group ends")
     dist.destroy_process_group()
+    faulthandler.cancel_dump_traceback_later()
 
 
 def answered_by():
@@ -222,6 +233,8 @@ def main():
     parser.add_argument("--parts", default=",".join(PARTS), help="parts to run, with commas between them")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"], help="where tensors are")
     parser.add_argument("--after", help="a file; when it exists, the ranks start, and imports are done before")
+    parser.add_argument("--stacks-after", type=float, default=0, metavar="SECONDS",
+                        help="print each check with its time, and all stacks of a rank after so long without one")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)  # this process is one of the ranks
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -244,6 +257,7 @@ def main():
         if child == 0:
             code = 1
             if torch.cuda._is_in_bad_fork():  # an import has started CUDA; pylint: disable=protected-access
+                print(f"rank {rank} starts anew, since an import has started CUDA", flush=True)
                 os.execv(sys.executable, [sys.executable, *sys.argv, "--rank", str(rank), "--folder", folder])
             try:
                 run_rank(options, folder, rank)

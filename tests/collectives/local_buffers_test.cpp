@@ -191,6 +191,43 @@ TEST(LocalBuffersOfPlans, AreCopiedWhileOtherPiecesRun) {
   EXPECT_LT(all, static_cast<double>(kPieces) * piece + 2.5 * copies);
 }
 
+/// Several plans stream through the same staging, by turns, while PEs begin late.
+TEST(LocalBuffersOfPlans, MayBeStreamedThroughSharedStaging) {
+  constexpr Size kCount = 9'001, kBytes = 32 << 10;
+  constexpr int kPes = 3, kRounds = 3;
+  Simulation(load_machine("h200x4"), kPes).run([&](World& world) {
+    CollectiveOptions options{.type = DType::kI32, .max_count = kCount, .algorithm = "stream", .blocks = 2};
+    options.local_in = options.local_out = true;
+    options.staging = {world.heap().allocate<std::byte>(kBytes, "in"), world.heap().allocate<std::byte>(kBytes, "out"),
+                       kBytes};
+    const auto sum = make_collective(world, Collective::kAllReduce, options);
+    const auto gather = make_collective(world, Collective::kAllGather, options);
+    auto* const in = world.heap().allocate_local<std::int32_t>(kCount, "values");
+    auto* const out = world.heap().allocate_local<std::int32_t>(kPes * kCount, "results");
+    std::vector<std::int32_t> values(kCount), sums(kCount), all(kPes * kCount);
+    Stream stream = world.make_stream("main");
+    for (int round = 0; round < kRounds; ++round) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<std::int32_t>(i) * (world.pe() + 1) + round;
+      world.copy_in(in, values.data(), kCount * 4);
+      const auto from = local_handle(world, reinterpret_cast<std::byte*>(in));
+      const auto to = local_handle(world, reinterpret_cast<std::byte*>(out));
+      sum->run(stream, from, to, kCount);
+      stream.synchronize();
+      world.copy_out(sums.data(), out, kCount * 4);
+      gather->run(stream, from, to, kCount);
+      stream.synchronize();
+      world.copy_out(all.data(), out, kPes * kCount * 4);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto index = static_cast<std::int32_t>(i);
+        ASSERT_EQ(sums[i], index * 6 + kPes * round);
+        for (std::size_t pe = 0; pe < kPes; ++pe)
+          ASSERT_EQ(all[pe * kCount + i], index * (static_cast<std::int32_t>(pe) + 1) + round);
+      }
+    }
+  });
+}
+
 /// Each type, reducing algorithm and kind of factor, in one or several pieces.
 TEST(FactorsOfRuns, GiveTheSumsOfTheProducts) {
   int number = 0;

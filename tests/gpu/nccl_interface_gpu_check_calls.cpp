@@ -144,12 +144,15 @@ void replay(Checker& checker, const Case& c) {
       issue(checker.nccl, c, checker.ranks[i], checker.total, checker.in[i], checker.out[i]);
     }
   });
+  std::vector<cudaGraph_t> captured(graphs.size());
   for (std::size_t i = 0; i < graphs.size(); ++i) {
-    cudaGraph_t graph = nullptr;
     checker.ranks[i].use();
-    require(cudaStreamEndCapture(checker.ranks[i].stream, &graph));
-    require(cudaGraphInstantiate(&graphs[i], graph, 0));
-    require(cudaGraphDestroy(graph));
+    require(cudaStreamEndCapture(checker.ranks[i].stream, &captured[i]));
+  }
+  for (std::size_t i = 0; i < graphs.size(); ++i) {  // which is refused while this thread captures another stream
+    checker.ranks[i].use();
+    require(cudaGraphInstantiate(&graphs[i], captured[i], 0));
+    require(cudaGraphDestroy(captured[i]));
   }
   for (int turn = 0; turn < 3; ++turn) {
     for (std::size_t i = 0; i < graphs.size(); ++i) {

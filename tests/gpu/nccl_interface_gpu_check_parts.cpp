@@ -89,7 +89,7 @@ void expect(Checker& checker, ncclResult_t result, ncclResult_t wanted, const ch
 
 void check_groups(Checker& checker) {
   for (int turn = 0; turn < 20; ++turn) mixed_group(checker);
-  for (const int messages : {1, 7, 400}) many_messages(checker, messages);
+  for (const int messages : {1, 4, 5, 7, 400}) many_messages(checker, messages);
 }
 
 void check_multiplied_sums(Checker& checker) {

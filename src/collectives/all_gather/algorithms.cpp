@@ -1,6 +1,7 @@
 #include "collectives/all_gather/ll.h"
 #include "collectives/all_gather/push.h"
 #include "collectives/all_gather/ring.h"
+#include "collectives/all_gather/stream.h"
 #include "collectives/all_gather/two_level.h"
 #include "collectives/all_gather/two_level_ll.h"
 #include "collectives/plan/copy_engine_plan.h"
@@ -41,6 +42,10 @@ std::span<const Algorithm> all_gather_algorithms() {
       {{kSelf, "two_level_ll", "packets between nodes, forwarded within the node unopened: small sizes", false, false,
         kNeither},
        make_byte_plan<kSelf, AllGatherTwoLevelLL>},
+      {{kSelf, "stream", "through slots of all peers, for memory that they do not reach: large sizes", true, false,
+        kNeither},
+       make_byte_plan<kSelf, AllGatherStream>,
+       narrow_unfit<AllGatherStream>},
   };
   return algorithms;
 }

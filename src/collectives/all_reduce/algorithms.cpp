@@ -5,6 +5,7 @@
 #include "collectives/all_reduce/recursive_doubling.h"
 #include "collectives/all_reduce/ring.h"
 #include "collectives/all_reduce/ring_simple.h"
+#include "collectives/all_reduce/stream.h"
 #include "collectives/all_reduce/tree.h"
 #include "collectives/all_reduce/two_level.h"
 #include "collectives/all_reduce/two_shot.h"
@@ -66,6 +67,10 @@ std::span<const Algorithm> all_reduce_algorithms() {
       {{kThis, "tree", "sums go up a binary tree and results down, in chunks", false, false, kOutput},
        make_plan<kThis, AllReduceTree>,
        narrow_unfit<AllReduceTree>},
+      {{kThis, "stream", "two shots through slots, for memory that peers do not reach: large sizes", true, false,
+        kNeither},
+       make_plan<kThis, AllReduceStream>,
+       narrow_unfit<AllReduceStream>},
   };
   return algorithms;
 }

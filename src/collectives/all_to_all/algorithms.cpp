@@ -1,5 +1,6 @@
 #include "collectives/all_to_all/ll.h"
 #include "collectives/all_to_all/push.h"
+#include "collectives/all_to_all/stream.h"
 #include "collectives/all_to_all/two_level.h"
 #include "collectives/plan/copy_engine_plan.h"
 #include "collectives/plan/plan.h"
@@ -24,6 +25,10 @@ std::span<const Algorithm> all_to_all_algorithms() {
       {{kSelf, "ll", "packets that are their own signals: small sizes", true, false, kNeither},
        make_byte_plan<kSelf, AllToAllLL>},
       {{kSelf, "ll128", "lines of packets: middle sizes", true, false, kNeither}, make_byte_plan<kSelf, AllToAllLL128>},
+      {{kSelf, "stream", "through slots of all peers, for memory that they do not reach: large sizes", true, false,
+        kNeither},
+       make_byte_plan<kSelf, AllToAllStream>,
+       narrow_unfit<AllToAllStream>},
   };
   return algorithms;
 }

@@ -6,6 +6,7 @@
 #include "collectives/broadcast/scatter_all_gather.h"
 #include "collectives/broadcast/scatter_ll.h"
 #include "collectives/broadcast/staged.h"
+#include "collectives/broadcast/stream.h"
 #include "collectives/broadcast/tree.h"
 #include "collectives/plan/plan.h"
 
@@ -36,6 +37,10 @@ std::span<const Algorithm> broadcast_algorithms() {
       {{kSelf, "staged", "every PE reads the root's staging, and the root waits for none: PEs on CPUs", true, false,
         kNeither},
        make_byte_plan<kSelf, BroadcastStaged>},
+      {{kSelf, "stream", "from slot to slot of the PEs, for memory that peers do not reach: large sizes", true, false,
+        kNeither},
+       make_byte_plan<kSelf, BroadcastStream>,
+       narrow_unfit<BroadcastStream>},
   };
   return algorithms;
 }

@@ -22,7 +22,7 @@ class KernelPlan final : public CollectivePlan {
     if (kernel.suitable_blocks != nullptr && options.blocks == 0)
       grid_.blocks = std::min(kernel.suitable_blocks(team, grid_.blocks), world.machine().gpu.sm_count);
     world.check_launch(*kernel.type, grid_);
-    PlanSetup setup(world, team, name_, grid_.blocks, max_count_ * per_count_);
+    PlanSetup setup(world, team, name_, grid_.blocks, max_count_ * per_count_, options.staging);
     kernel.prepare(setup, options, args_.data());
   }
 

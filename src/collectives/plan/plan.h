@@ -23,8 +23,14 @@ namespace tandem::kernels {
 /// The interface for a kernel's `prepare`: the plan's size, and allocations for this plan. Handles belong to the team.
 class PlanSetup {
  public:
-  PlanSetup(World& world, const Team& team, std::string name, int blocks, Size max_count)
-      : world_(&world), team_(team), name_(std::move(name)), blocks_(blocks), max_count_(max_count) {}
+  PlanSetup(World& world, const Team& team, std::string name, int blocks, Size max_count,
+            const CollectiveStaging& staging = {})
+      : world_(&world),
+        team_(team),
+        name_(std::move(name)),
+        blocks_(blocks),
+        max_count_(max_count),
+        staging_(staging) {}
 
   const Team& team() const { return team_; }
   int pes() const { return team_.size; }
@@ -37,6 +43,10 @@ class PlanSetup {
     return world_->heap().allocate<T>(count, name_of(what)).of(team_);
   }
   Signals signals(Size count, const char* what) { return symmetric<Signal>(count, what); }
+  /// Bytes of each staging that plans share; 0: there is none.
+  Size staging_bytes() const { return staging_.bytes; }
+  Symm<std::byte> staging_in() const { return staging_.in.of(team_); }
+  Symm<std::byte> staging_out() const { return staging_.out.of(team_); }
   /// Words for notify_all and wait_all: one for each block and PE.
   Signals slots(const char* what) { return signals(Size{blocks_} * pes(), what); }
   template <class T>
@@ -54,6 +64,7 @@ class PlanSetup {
   std::string name_;
   int blocks_;
   Size max_count_;
+  CollectiveStaging staging_;
 };
 
 /// Returns "all_reduce ring", for names of buffers and for errors.
@@ -114,11 +125,16 @@ std::unique_ptr<CollectivePlan> make_plan(World& world, const CollectiveOptions&
 }
 
 /// A check, as Algorithm::unfit, for a kernel that needs wide blocks.
-template <template <class> class Kernel>
+template <class Kernel>
 std::string narrow_unfit(const Machine&, const CollectiveOptions& options) {
-  constexpr int kLeast = Kernel<float>::kLeastThreads;
+  constexpr int kLeast = Kernel::kLeastThreads;
   if (options.threads >= kLeast) return "";
   return "needs at least " + std::to_string(kLeast) + " threads a block, " + std::to_string(options.threads) + " given";
+}
+
+template <template <class> class Kernel>
+std::string narrow_unfit(const Machine& machine, const CollectiveOptions& options) {
+  return narrow_unfit<Kernel<float>>(machine, options);
 }
 
 /// A factory, as Algorithm::make, for a kernel that moves bytes.

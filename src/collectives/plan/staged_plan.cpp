@@ -71,6 +71,7 @@ class StagedPlan final : public CollectivePlan {
     }
     CollectiveOptions of_chunk = options;
     of_chunk.max_count = std::min(max_count_, chunk_);
+    of_chunk.staging = {};  // copies are there
     if (options.scale_of_run) {
       multiplies_in_ = {plan_blocks(world, collective, of_chunk, team), options.threads};
       of_chunk.op = ReduceOp::kSum;

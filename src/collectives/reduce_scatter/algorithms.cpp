@@ -4,6 +4,7 @@
 #include "collectives/reduce_scatter/pull.h"
 #include "collectives/reduce_scatter/push.h"
 #include "collectives/reduce_scatter/ring.h"
+#include "collectives/reduce_scatter/stream.h"
 #include "collectives/reduce_scatter/two_level.h"
 
 namespace tandem::kernels {
@@ -32,6 +33,10 @@ std::span<const Algorithm> reduce_scatter_algorithms() {
        make_plan<kThis, ReduceScatterRing>},
       {{kThis, "two_level", "sums within the node, then along the rail between nodes", false, false, kInput},
        make_plan<kThis, ReduceScatterTwoLevel>},
+      {{kThis, "stream", "as push, through slots, for memory that peers do not reach: large sizes", true, false,
+        kNeither},
+       make_plan<kThis, ReduceScatterStream>,
+       narrow_unfit<ReduceScatterStream>},
   };
   return algorithms;
 }

@@ -21,8 +21,10 @@ constexpr int kCallsWithCredits = 6;
 
 class CollectiveProgram final : public CheckProgram {
  public:
-  CollectiveProgram(Collective collective, const CollectiveOptions& options, int pes, bool in_place)
-      : collective_(collective), options_(options), in_place_(in_place) {
+  /// `staging_bytes`: of staging through which two plans run by turns; 0: one plan without it.
+  CollectiveProgram(Collective collective, const CollectiveOptions& options, int pes, bool in_place,
+                    Size staging_bytes = 0)
+      : collective_(collective), options_(options), in_place_(in_place), staging_bytes_(staging_bytes) {
     const int calls = options.algorithm == "grouped" ? kCallsWithCredits : kCalls;
     for (int i = 0; i < calls; ++i) {
       calls_.push_back({collective, options.type, options.op, options.max_count * kCallCount[i] / 4, pes, options.root,
@@ -48,7 +50,12 @@ class CollectiveProgram final : public CheckProgram {
     auto* const nothing = heap.allocate_local<std::byte>(most_out, "nothing");
     CollectiveOptions options = options_;
     options.scale = data_[0]->scale(pe);
-    const auto plan = make_collective(world, collective_, options);
+    if (staging_bytes_ > 0)
+      options.staging = {heap.allocate<std::byte>(staging_bytes_, "staging of inputs"),
+                         heap.allocate<std::byte>(staging_bytes_, "staging of outputs"), staging_bytes_};
+    std::vector<std::unique_ptr<CollectivePlan>> plans;
+    for (int i = 0; i < (staging_bytes_ > 0 ? 2 : 1); ++i)
+      plans.push_back(make_collective(world, collective_, options));
     Stream stream = world.make_stream("main");
     std::vector<std::byte> host(static_cast<std::size_t>(std::max(most_in, most_out)));
     std::memset(host.data(), 0xFF, host.size());
@@ -62,7 +69,7 @@ class CollectiveProgram final : public CheckProgram {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       if (!in_place_) stream.copy_async(out.local(), nothing, output_bytes(i, pe));
       stream.copy_async(from.local(), inputs + static_cast<Size>(i) * most_in, input_bytes(i, pe));
-      plan->run(stream, from, out, calls_[i].count);
+      plans[i % plans.size()]->run(stream, from, out, calls_[i].count);
       stream.copy_async(results + static_cast<Size>(i) * most_out, out.local(), output_bytes(i, pe));
     }
     stream.synchronize();
@@ -89,6 +96,7 @@ class CollectiveProgram final : public CheckProgram {
   Collective collective_;
   CollectiveOptions options_;
   bool in_place_;
+  Size staging_bytes_;
   std::vector<CollectiveCall> calls_;
   std::vector<std::unique_ptr<CollectiveData>> data_;
 };
@@ -101,6 +109,7 @@ struct Variant {
   ReduceOp op = ReduceOp::kSum;
   bool in_place = false;
   Size tile_bytes = 0;
+  Size staging_bytes = 0;
 };
 
 bool sends_packets(const std::string& algorithm) { return algorithm.ends_with("ll") || algorithm.ends_with("ll128"); }
@@ -113,6 +122,11 @@ std::vector<Variant> variants(Collective collective, const std::string& algorith
   // Each call has three rounds of packets, one of them partial. A two-shot reduction divides them among the PEs.
   const Size shards = algorithm.starts_with("two_shot") ? pes : 1;
   if (sends_packets(algorithm)) all.push_back({"rounds", 150 * shards, 1, ReduceOp::kSum, false, 256});
+  // More chunks than slots, which are as short as a slot may be and lie in staging that plans share.
+  constexpr Size kChunks = 20, kSlotBytes = 128, kSlots = 8;
+  if (algorithm == "stream")
+    all.push_back({"slots", kChunks * kSlotBytes / 4 * (collective == Collective::kAllReduce ? pes : 1), 1,
+                   ReduceOp::kSum, false, 0, kSlots * kSlotBytes * (pes - 1)});
   // A ring's chunk is sent as two pieces of 16 KiB.
   if (algorithm == "ring" && reduces(collective))
     all.push_back({"pieces", Size{8200} * (collective == Collective::kAllReduce ? pes : 1), 1});
@@ -174,8 +188,8 @@ void add_collective_cases(std::vector<CheckCase>& cases, int pes) {
         options.max_count = variant.count;
         options.algorithm = info.name;
         options.blocks = info.name == "multi_ring" ? (pes_per_node == 0 ? pes : pes_per_node) : variant.blocks;
-        one.make = [collective = info.collective, options, pes, in_place = variant.in_place] {
-          return std::make_unique<CollectiveProgram>(collective, options, pes, in_place);
+        one.make = [collective = info.collective, options, pes, variant] {
+          return std::make_unique<CollectiveProgram>(collective, options, pes, variant.in_place, variant.staging_bytes);
         };
         cases.push_back(std::move(one));
       }
