@@ -42,14 +42,20 @@ std::vector<ExpertGemmRuns> cases_for(int pes) {
       cases.push_back(runs_of(pes, form, DType::kBF16, Activation::kNone, tokens));
     cases.push_back(runs_of(pes, form, DType::kF16, Activation::kRelu, 300));
     cases.push_back(runs_of(pes, form, DType::kBF16, Activation::kSwiGlu, 300));
+    for (const ExpertWire wire : {ExpertWire::kQuantised, ExpertWire::kGiven}) {
+      ExpertGemmRuns runs = runs_of(pes, form, DType::kBF16, Activation::kSwiGlu, 300);
+      runs.options.experts.wire = wire;
+      runs.options.dispatch_gemm = ExpertForm::kSequential;
+      cases.push_back(runs);
+    }
   }
   return cases;
 }
 
 std::string describe(const ExpertGemmRuns& runs, int pes) {
   const ExpertGemmOptions& o = runs.options;
-  return fmt::format("{} {} tokens {} activation {} on {} PEs", name(o.dispatch_gemm), name(o.experts.type),
-                     o.experts.max_tokens, static_cast<int>(o.activation), pes);
+  return fmt::format("{} {} wire {} tokens {} activation {} on {} PEs", name(o.gemm_combine), name(o.experts.type),
+                     name(o.experts.wire), o.experts.max_tokens, static_cast<int>(o.activation), pes);
 }
 
 CudaOptions world_with(Size gigabytes) {
