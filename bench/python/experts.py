@@ -77,6 +77,11 @@ class Bench:
         if self.on_gpus:
             torch.cuda.synchronize()
 
+    def wait(self, text: str) -> None:
+        """Waits for the device, and raises the failure of another process, too."""
+        self.world.synchronize(torch.cuda.current_stream() if self.on_gpus else None)
+        self.say(text)
+
     def layer(self, model: str, tokens: int, routing: str) -> Layer:
         hidden, _, experts, top = MODELS[model]
         generator = torch.Generator().manual_seed(1000 * tokens + self.rank)
@@ -292,8 +297,11 @@ def all_to_all(bench: Bench, layer: Layer, element: float) -> Callable[[], objec
 def moves(bench: Bench, model: str, tokens: int, routing: str) -> None:
     layer = bench.layer(model, tokens, routing)
     peers = bench.options.peers
-    made = Experts(bench, layer, transport=bench.options.transport)
+    few = tokens <= 128
+    made = Experts(bench, layer, transport=bench.options.transport if few else "rule")
     forms: Forms = {"tandem": made.route_and_dispatch, "route": made.route, "dispatch": made.dispatch}
+    if few and bench.options.fused:
+        forms["fused"] = Experts(bench, layer, transport="fused").route_and_dispatch
     if peers:
         forms |= {"all_to_all": all_to_all(bench, layer, 2), "nccl": made.nccl_dispatch()}
     made.route_and_dispatch()
@@ -306,7 +314,7 @@ def moves(bench: Bench, model: str, tokens: int, routing: str) -> None:
     bench.add("combine", model, layer, forms, right, dtype="bf16", routing=routing)
     if model != "deepseek-v3":
         return
-    made = Experts(bench, layer, "quantised", transport=bench.options.transport)
+    made = Experts(bench, layer, "quantised", transport=bench.options.transport if few else "rule")
     forms = {"tandem": made.route_and_dispatch, "dispatch": made.dispatch}
     if peers:
         forms |= {"all_to_all": all_to_all(bench, layer, 1 + 4 / BLOCK), "nccl": made.nccl_dispatch()}
@@ -315,24 +323,32 @@ def moves(bench: Bench, model: str, tokens: int, routing: str) -> None:
 
 
 class Products:
-    """Tandem's plans of both products in one form."""
+    """Tandem's plan of both products in one form."""
 
-    def __init__(self, bench: Bench, made: Experts, intermediate: int, form: str, sms: int = -1) -> None:
+    def __init__(self, bench: Bench, made: Experts, intermediate: int, form: str, sms: int = 0) -> None:
         layer, self.bench, self.made = made.layer, bench, made
         self.plan = ExpertGemmsPlan(
             bench.world, max_tokens=layer.tokens, hidden=layer.hidden, intermediate=intermediate, experts=layer.experts,
             top_k=layer.top, type=made.problem.fields()["type"], activation=_c.GATED["swiglu"],
-            dispatch_gemm=_c.EXPERT_FORMS[form], gemm_combine=_c.EXPERT_FORMS[form], communication_sms=sms)  # fmt: skip
+            dispatch_gemm=_c.EXPERT_FORMS["sequential" if made.scales is not None else form],
+            gemm_combine=_c.EXPERT_FORMS[form], communication_sms=sms,
+            **({"wire": 1} if made.scales is not None else {}))  # fmt: skip
 
-    def dispatch(self, w: torch.Tensor, h: torch.Tensor) -> None:
+    def dispatch(self, w: torch.Tensor, h: torch.Tensor, w_scales: torch.Tensor | None = None,
+                 h_scales: torch.Tensor | None = None) -> None:  # fmt: skip
         made = self.made
+        scales = {"b_scales": w_scales.data_ptr(), "row_scales": made.scales.data_ptr(),
+                  "out_scales": h_scales.data_ptr()} if w_scales is not None else {}  # fmt: skip
         self.plan.dispatch(self.bench.stream(), tokens=made.layer.tokens, x=made.layer.x.data_ptr(),
-                           routing=made.routing.data_ptr(), b=w.data_ptr(), rows=made.rows.data_ptr(), out=h.data_ptr())  # fmt: skip
+                           routing=made.routing.data_ptr(), b=w.data_ptr(), rows=made.rows.data_ptr(), out=h.data_ptr(),
+                           **scales)  # fmt: skip
 
-    def combine(self, w: torch.Tensor, h: torch.Tensor, y: torch.Tensor) -> None:
+    def combine(self, w: torch.Tensor, h: torch.Tensor, y: torch.Tensor, w_scales: torch.Tensor | None = None,
+                h_scales: torch.Tensor | None = None) -> None:  # fmt: skip
         made = self.made
+        scales = {"a_scales": h_scales.data_ptr(), "b_scales": w_scales.data_ptr()} if w_scales is not None else {}
         self.plan.combine(self.bench.stream(), tokens=made.layer.tokens, a=h.data_ptr(), routing=made.routing.data_ptr(),
-                          b=w.data_ptr(), y=y.data_ptr(), add=None, out=made.out.data_ptr())  # fmt: skip
+                          b=w.data_ptr(), y=y.data_ptr(), add=None, out=made.out.data_ptr(), **scales)  # fmt: skip
 
 
 def grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
@@ -350,20 +366,21 @@ def products(bench: Bench, model: str, tokens: int, routing: str) -> None:
     intermediate, peers = MODELS[model][1], bench.options.peers
     made = Experts(bench, layer, align=TILE)
     made.route()
+    bench.wait(f"{model}: route")
     new = lambda *shape: torch.randn(*shape, device=bench.device, dtype=torch.bfloat16).mul_(shape[-1] ** -0.5)  # noqa: E731
     w1, w2 = new(made.here, 2 * intermediate, layer.hidden), new(made.here, layer.hidden, intermediate)
     h = layer.x.new_zeros(made.rows.shape[0], intermediate)
     y = torch.zeros_like(made.rows)
-    ways = {"sequential": Products(bench, made, intermediate, "sequential"),
-            "overlapped": Products(bench, made, intermediate, "overlapped")}  # fmt: skip
+    ways = {form: Products(bench, made, intermediate, form) for form in bench.options.forms}
     ways |= {f"overlapped {sms}": Products(bench, made, intermediate, "overlapped", sms) for sms in bench.options.sms}
+    bench.wait(f"{model}: plans")
     forms: Forms = {name: lambda way=way: way.dispatch(w1, h) for name, way in ways.items()}
     right = {}
     ends = made.counts.cumsum(0).to(torch.int32)
     for name, form in forms.items():
         h.zero_()
         form()
-        bench.synchronize()
+        bench.wait(f"{model}: dispatch_gemm {name}")
         rows, slots = made.used()
         want = swiglu_of(torch._grouped_mm(made.all_x[slots], w1.transpose(1, 2), offs=ends)) if peers else None
         right[name] = want is None or bool(torch.allclose(h[rows].float(), want, rtol=0.05, atol=0.03 * float(want.std())))
@@ -379,6 +396,7 @@ def products(bench: Bench, model: str, tokens: int, routing: str) -> None:
     for name, form in forms.items():
         made.out.zero_()
         form()
+        bench.wait(f"{model}: gemm_combine {name}")
         right[name] = made.combined_right(y)
     if peers:
         of_sums = made.nccl_combine(torch.randn(made.count, layer.hidden, device=bench.device).bfloat16())
@@ -392,6 +410,50 @@ def products(bench: Bench, model: str, tokens: int, routing: str) -> None:
         torch.cuda.empty_cache()
 
 
+def fp8_products(bench: Bench, model: str, tokens: int) -> None:
+    """Products of fp8 with scales of blocks, beside those of PyTorch with scales of rows and columns."""
+    layer, intermediate, fp8 = bench.layer(model, tokens, "random"), MODELS[model][1], torch.float8_e4m3fn
+    made = Experts(bench, layer, "quantised", align=TILE)
+    made.route()
+    bench.wait(f"{model}: route")
+    rows, hidden, scale = made.rows.shape[0], layer.hidden, 2.0**-6
+    blocks = lambda count: -(-count // BLOCK)  # noqa: E731
+    new = lambda *shape: torch.randn(*shape, device=bench.device, dtype=torch.bfloat16).to(fp8)  # noqa: E731
+    of_blocks = lambda *shape: torch.full(shape, scale, device=bench.device)  # noqa: E731
+    w1, w2 = new(made.here, 2 * intermediate, hidden), new(made.here, hidden, intermediate)
+    w1_scales = of_blocks(made.here, 2 * blocks(intermediate), blocks(hidden))
+    w2_scales = of_blocks(made.here, blocks(hidden), blocks(intermediate))
+    h, h_scales = made.rows.new_zeros(rows, intermediate), of_blocks(rows, blocks(intermediate))
+    y = layer.x.new_zeros(rows, hidden)
+    ways = {form: Products(bench, made, intermediate, form) for form in bench.options.forms}
+    ends = made.counts.cumsum(0).to(torch.int32)
+    one = next(iter(ways.values()))
+    first = lambda: one.dispatch(w1, h, w1_scales, h_scales)  # noqa: E731
+    first()
+    bench.wait(f"{model}: dispatch_gemm fp8")
+    used, _ = made.used()
+    sorted_x, of_rows = made.rows.view(torch.uint8)[used].view(fp8), torch.ones(made.count, device=bench.device)
+    real_x = sorted_x.bfloat16() * made.scales[used].repeat_interleave(BLOCK, 1)[:, :hidden].bfloat16()
+    want = swiglu_of(grouped_mm(real_x, w1.bfloat16() * scale, ends))
+    got = h.view(torch.uint8)[used].view(fp8).float() * h_scales[used].repeat_interleave(BLOCK, 1)[:, :intermediate]
+    right = {"tandem": bool(torch.allclose(got, want, rtol=0.1, atol=0.05 * float(want.std())))}
+    del real_x, want, got
+    of_columns = lambda count: torch.ones(made.here, count, device=bench.device)  # noqa: E731
+    scaled = lambda a, w: torch._scaled_grouped_mm(  # noqa: E731
+        a, w.transpose(1, 2), of_rows, of_columns(w.shape[1]), offs=ends, out_dtype=torch.bfloat16)  # fmt: skip
+    forms: Forms = {"tandem": first, "scaled_grouped_mm": lambda: scaled(sorted_x, w1), "route": made.route}
+    bench.add("dispatch_gemm", model, layer, forms, right, dtype="fp8", routing="random")
+    sorted_h = h.view(torch.uint8)[used].view(fp8).contiguous()
+    forms = {form: lambda way=way: way.combine(w2, h, y, w2_scales, h_scales) for form, way in ways.items()}
+    right = {}
+    for name, form in forms.items():
+        made.out.zero_()
+        form()
+        right[name] = made.combined_right(y)
+    forms["scaled_grouped_mm"] = lambda: scaled(sorted_h, w2)
+    bench.add("gemm_combine", model, layer, forms, right, dtype="fp8", routing="random")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="where the tensors are")
@@ -400,7 +462,10 @@ def main() -> None:
     parser.add_argument("--skewed", nargs="*", type=int, default=[], help="tokens that all choose experts of process 0")
     parser.add_argument("--products", nargs="*", type=int, default=[4096], help="tokens of rows with products")
     parser.add_argument("--sms", nargs="*", type=int, default=[], help="SMs for the rows in further overlapped forms")
-    parser.add_argument("--transport", choices=TRANSPORTS, default="rule", help="of rows without products")
+    parser.add_argument("--forms", nargs="*", default=["sequential", "overlapped"], help="of products")
+    parser.add_argument("--fp8", nargs="*", type=int, default=[], help="tokens of rows with fp8 products")
+    parser.add_argument("--fused", action="store_true", help="time the transport fused, too")
+    parser.add_argument("--transport", choices=TRANSPORTS, default="rule", help="of rows without products, up to 128 tokens")
     parser.add_argument("--calls", type=int, default=20, help="of a graph; a quarter beyond 512 tokens")
     parser.add_argument("--rounds", type=int, default=15, help="replays of each graph")
     parser.add_argument("--heap-gigabytes", type=int, default=6, help="symmetric memory that a world begins with")
@@ -420,6 +485,8 @@ def main() -> None:
         for model in models:
             for tokens in options.products:
                 products(bench, model, tokens, "random")
+            for tokens in options.fp8:
+                fp8_products(bench, model, tokens)
     bench.synchronize()
     tt.shutdown()
     dist.destroy_process_group()

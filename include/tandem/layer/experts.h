@@ -69,10 +69,10 @@ ExpertWire parse_expert_wire(const std::string& text);
 
 /// The way of rows between PEs.
 enum class ExpertTransport {
-  kRule,     ///< the plan chooses by bytes
+  kRule,     ///< packets or chunks, by bytes
   kPackets,  ///< packets: least latency
   kChunks,   ///< stores, and a signal behind each chunk of tokens: the link's whole rate
-  kFused,    ///< packets, and route_and_dispatch is one kernel: for few tokens
+  kFused,    ///< packets, and route_and_dispatch is one kernel: for few tokens, slower on two H100s
 };
 /// Returns "rule", "packets", "chunks" or "fused".
 const char* name(ExpertTransport transport);

@@ -30,15 +30,19 @@ struct RowOutput {
     });
   }
 
- private:
+  /// Calls f(row) for each row of a token here.
   template <class F>
   TANDEM_DEVICE void for_rows(const Choices<std::int32_t>& places, int pe, Size token, const F& f) const {
     if (max_tokens > 0) {
       if (any_here(places)) f(pe * max_tokens + token);
       return;
     }
-    for (const std::int32_t place : places.of)
-      if (place >= 0) f(Size{place});
+    std::uint32_t some = 0;
+    for_numbers<kMostTopK>([&](auto k) { some |= (places.of[k] >= 0 ? 1U : 0U) << k; });
+    for (int k = 0; some >> k != 0; ++k) {
+      if ((some >> k & 1U) == 0) continue;
+      f(Size{entry_of(places, k)});
+    }
   }
 };
 
