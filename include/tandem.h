@@ -616,8 +616,8 @@ tandem_status tandem_experts_sizes_of(const tandem_experts_problem* problem, int
 tandem_status tandem_experts_route(tandem_experts* experts, const tandem_experts_choices* choices, void* stream);
 /** Enqueues the transfer of rows to experts, likewise. */
 tandem_status tandem_experts_dispatch(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
-/** Enqueues the routing, and the transfer of rows with it; `rows` has the routing of `choices`. It is one kernel, if
- * the plan chose that for few tokens, and else calls both. */
+/** Enqueues the routing, and the transfer of rows with it; `rows` has the routing of `choices`. It is one kernel
+ * with TANDEM_EXPERTS_BY_FUSED, and else calls both. */
 tandem_status tandem_experts_route_and_dispatch(tandem_experts* experts, const tandem_experts_choices* choices,
                                                 const tandem_experts_rows* rows, void* stream);
 /** Enqueues the weighted sums of the experts' rows, likewise. */

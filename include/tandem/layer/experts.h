@@ -93,7 +93,7 @@ struct ExpertOptions {
   bool scales_by_group = false;                 ///< out_scales as grouped GEMMs read them: [group][scales_stride()]
   ExpertTransport transport = ExpertTransport::kRule;  ///< between PEs
   int batches = 0;  ///< in flight between halves of calls, at most 8; 0: calls are not cut into halves
-  int blocks = 0;   ///< of 128 threads, at most four for each SM; 0: chosen by rows
+  int blocks = 0;   ///< of 128 threads, at most two for each SM; 0: chosen by rows
 };
 
 /// The arrays of a routing, in device memory. Rows are those of the experts of this PE.

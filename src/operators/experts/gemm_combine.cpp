@@ -41,7 +41,7 @@ GemmCombine::GemmCombine(World& world, const ExpertGemmOptions& options, ExpertP
   sums_.emplace(world.make_stream("sums"));
 }
 
-/// Blocks of 128 threads, at most four for each SM.
+/// Blocks of 128 threads, at most two for each SM.
 GemmCombine::Sums GemmCombine::sums_of(World& world, int sms, Size columns) const {
   const Size most = options_.experts.max_tokens;
   Sums sums;

@@ -50,7 +50,7 @@ class ExpertsCall final : public LayerCall {
     return {
         choice("algo", algorithm(), options_.transport != ExpertTransport::kRule, "packets up to 96 MiB, else chunks"),
         choice("blocks", std::to_string(plan_->options().blocks), options_.blocks > 0,
-               "one for each piece of a row (packets) or token (chunks), at most four for each SM")};
+               "one for each piece of a row (packets) or token (chunks), at most two for each SM")};
   }
 
  private:
