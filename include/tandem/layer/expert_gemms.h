@@ -10,8 +10,8 @@
 /// `dispatch_gemm` is a dispatch (tandem/layer/experts.h) and the first product of each expert here with its rows.
 /// `gemm_combine` is the second product and the combination. Results have the bits of these calls one behind the other.
 ///
-/// With the wire kQuantised or kGiven the products are fp8_e4m3. A scale belongs to each 128 values of a row and to each
-/// 128x128 weights, as GemmScales::blocks. Rows stay as they travelled, and the result of the first product is fp8
+/// With the wire kQuantised or kGiven the products are fp8_e4m3. A scale belongs to each 128 values of a row and to
+/// each 128x128 weights, as GemmScales::blocks. Rows stay as they travelled, and the result of the first product is fp8
 /// with scales. The second product's result, sums and `out` have the type.
 ///
 /// In the overlapped form of dispatch_gemm, rows travel expert by expert. One GEMM computes the first experts beside

@@ -7,7 +7,6 @@
 #include "collectives/experts/row_chunks.h"
 #include "collectives/experts/row_lines.h"
 #include "collectives/experts/row_output.h"
-#include "collectives/experts/row_pieces.h"
 
 namespace tandem::kernels {
 
