@@ -616,8 +616,8 @@ tandem_status tandem_experts_sizes_of(const tandem_experts_problem* problem, int
 tandem_status tandem_experts_route(tandem_experts* experts, const tandem_experts_choices* choices, void* stream);
 /** Enqueues the transfer of rows to experts, likewise. */
 tandem_status tandem_experts_dispatch(tandem_experts* experts, const tandem_experts_rows* rows, void* stream);
-/** Enqueues the routing, and the transfer of rows with it; `rows` has the routing of `choices`. It is one kernel, if
- * the plan chose that for few tokens, and else calls both. */
+/** Enqueues the routing, and the transfer of rows with it; `rows` has the routing of `choices`. It is one kernel
+ * with TANDEM_EXPERTS_BY_FUSED, and else calls both. */
 tandem_status tandem_experts_route_and_dispatch(tandem_experts* experts, const tandem_experts_choices* choices,
                                                 const tandem_experts_rows* rows, void* stream);
 /** Enqueues the weighted sums of the experts' rows, likewise. */
@@ -655,6 +655,7 @@ typedef struct {
   tandem_expert_form gemm_combine;  /**< whether sums travel beside the second product */
   int communication_sms;            /**< SMs beside the products; 0: chosen by a model */
   int column_chunks;                /**< of an overlapped second product; 0: 4 */
+  tandem_expert_wire wire;          /**< other than TANDEM_WIRE_TYPE: products of fp8 with scales of blocks */
 } tandem_expert_gemms_problem;
 
 /** The arguments of a dispatch with the first product: any memory of this PE. */
@@ -665,17 +666,25 @@ typedef struct {
   const void* b;       /**< experts here x intermediate (twice as many if gated) x hidden */
   void* rows;          /**< rows x hidden: the dispatched rows */
   void* out;           /**< rows x intermediate */
+  /* The scales of fp8 values, and NULL without fp8. A row has one for each 128 values. Weights have one for each
+   * 128x128 values; with a gated activation, blocks of gates and of ups follow each other in turns. */
+  const float* x_scales; /**< with TANDEM_WIRE_GIVEN: of x */
+  const float* b_scales; /**< of b */
+  float* row_scales;     /**< of rows */
+  float* out_scales;     /**< of out */
 } tandem_dispatch_gemm;
 
 /** The arguments of the second product with a combination: any memory of this PE. */
 typedef struct {
-  size_t tokens;       /**< rows of out, at least the tokens of the routing */
-  const void* a;       /**< rows x intermediate, as a dispatch with product leaves them */
-  const void* routing; /**< made by tandem_expert_gemms_route() with this plan */
-  const void* b;       /**< experts here x hidden x intermediate */
-  void* y;             /**< rows x hidden: the products */
-  const void* add;     /**< tokens x hidden; NULL: nothing is added */
-  void* out;           /**< tokens x hidden; it may be `add` */
+  size_t tokens;         /**< rows of out, at least the tokens of the routing */
+  const void* a;         /**< rows x intermediate, as a dispatch with product leaves them */
+  const void* routing;   /**< made by tandem_expert_gemms_route() with this plan */
+  const void* b;         /**< experts here x hidden x intermediate */
+  void* y;               /**< rows x hidden: the products */
+  const void* add;       /**< tokens x hidden; NULL: nothing is added */
+  void* out;             /**< tokens x hidden; it may be `add` */
+  const float* a_scales; /**< of an fp8 a, as a dispatch with product leaves them; else NULL */
+  const float* b_scales; /**< of an fp8 b; else NULL */
 } tandem_gemm_combine;
 
 /** Routing and both products that are ready to run. */

@@ -10,7 +10,7 @@
 namespace tandem::test {
 namespace {
 
-constexpr size_t kHidden = 8;
+constexpr size_t kHidden = 16;
 
 /// Two experts, one on each of two PEs, and one choice.
 const tandem_experts_problem kExpertsProblem{
@@ -158,44 +158,79 @@ TEST(Experts, BadInputIsRefusedByName) {
 }
 
 /// Both products by one expert on each PE, whose first matrix is the identity and whose second one is twice that.
-TEST(ExpertGemms, MultiplyOnTheWay) {
-  run_in_c(2, [](CPeer& peer) {
-    Experts e(peer);
-    constexpr tandem_expert_gemms_problem kProblem{
-        .max_tokens = 2, .hidden = kHidden, .intermediate = kHidden, .experts = 2, .top_k = 1, .type = TANDEM_BF16};
-    tandem_expert_gemms* gemms = nullptr;
-    EXPECT_EQ(unlike(tandem_expert_gemms_create(&gemms, peer.world, &kProblem), TANDEM_SUCCESS), "");
-    tandem_experts_sizes sizes{};
-    EXPECT_EQ(unlike(tandem_expert_gemms_sizes_of(&kProblem, 2, &sizes), TANDEM_SUCCESS), "");
-    auto* const first = e.allocate<bf16>(kHidden * kHidden);
-    auto* const second = e.allocate<bf16>(kHidden * kHidden);
-    for (size_t i = 0; i < kHidden * kHidden; ++i) {
-      first[i] = convert<bf16>(i % (kHidden + 1) == 0 ? 1.0F : 0.0F);
-      second[i] = convert<bf16>(2 * convert<float>(first[i]));
-    }
-    auto* const rows = e.allocate<bf16>(sizes.rows * kHidden);
-    auto* const h = e.allocate<bf16>(sizes.rows * kHidden);
-    auto* const y = e.allocate<bf16>(sizes.rows * kHidden);
-    e.routing = e.allocate<std::byte>(sizes.routing_bytes);
-    e.ids[0] = 1 - peer.pe;
-    e.ids[1] = -1;
-    const tandem_experts_choices choices = e.choices();
-    EXPECT_EQ(unlike(tandem_expert_gemms_route(gemms, &choices, peer.stream), TANDEM_SUCCESS), "");
-    const tandem_dispatch_gemm there{.tokens = 2, .x = e.x, .routing = e.routing, .b = first, .rows = rows, .out = h};
-    EXPECT_EQ(unlike(tandem_expert_gemms_dispatch(gemms, &there, peer.stream), TANDEM_SUCCESS), "");
-    const tandem_gemm_combine back{
-        .tokens = 2, .a = h, .routing = e.routing, .b = second, .y = y, .add = e.x, .out = e.out};
-    EXPECT_EQ(unlike(tandem_expert_gemms_combine(gemms, &back, peer.stream), TANDEM_SUCCESS), "");
-    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
-    EXPECT_EQ(convert<float>(e.out[kHidden - 1]), static_cast<float>(3 * peer.pe));
-    EXPECT_EQ(convert<float>(e.out[kHidden]), static_cast<float>(peer.pe + 1));
-    tandem_dispatch_gemm wrong = there;
-    wrong.b = nullptr;
-    EXPECT_EQ(unlike(tandem_expert_gemms_dispatch(gemms, &wrong, peer.stream), kInvalid, "b: none given"), "");
-    EXPECT_EQ(unlike(tandem_expert_gemms_destroy(gemms), TANDEM_SUCCESS), "");
-    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
-  });
+/// W: the type of matrices and of rows before them. Scales of fp8 matrices are 1, so that results are those of bf16.
+template <class W>
+void multiply_on_the_way(CPeer& peer) {
+  constexpr bool kIsFp8 = sizeof(W) == 1;
+  Experts e(peer);
+  const tandem_expert_gemms_problem problem{.max_tokens = 2,
+                                            .hidden = kHidden,
+                                            .intermediate = kHidden,
+                                            .experts = 2,
+                                            .top_k = 1,
+                                            .type = TANDEM_BF16,
+                                            .wire = kIsFp8 ? TANDEM_WIRE_QUANTISED : TANDEM_WIRE_TYPE};
+  tandem_expert_gemms* gemms = nullptr;
+  EXPECT_EQ(unlike(tandem_expert_gemms_create(&gemms, peer.world, &problem), TANDEM_SUCCESS), "");
+  tandem_experts_sizes sizes{};
+  EXPECT_EQ(unlike(tandem_expert_gemms_sizes_of(&problem, 2, &sizes), TANDEM_SUCCESS), "");
+  auto* const first = e.allocate<W>(kHidden * kHidden);
+  auto* const second = e.allocate<W>(kHidden * kHidden);
+  for (size_t i = 0; i < kHidden * kHidden; ++i) {
+    first[i] = convert<W>(i % (kHidden + 1) == 0 ? 1.0F : 0.0F);
+    second[i] = convert<W>(2 * convert<float>(first[i]));
+  }
+  constexpr size_t kBlocks = (kHidden + 127) / 128;
+  float* const scales = kIsFp8 ? e.allocate<float>(kBlocks * kBlocks) : nullptr;
+  for (size_t i = 0; kIsFp8 && i < kBlocks * kBlocks; ++i) scales[i] = 1;
+  float* const row_scales = kIsFp8 ? e.allocate<float>(sizes.rows * kBlocks) : nullptr;
+  float* const h_scales = kIsFp8 ? e.allocate<float>(sizes.rows * kBlocks) : nullptr;
+  auto* const rows = e.allocate<W>(sizes.rows * kHidden);
+  auto* const h = e.allocate<W>(sizes.rows * kHidden);
+  auto* const y = e.allocate<bf16>(sizes.rows * kHidden);
+  e.routing = e.allocate<std::byte>(sizes.routing_bytes);
+  e.ids[0] = 1 - peer.pe;
+  e.ids[1] = -1;
+  const tandem_experts_choices choices = e.choices();
+  EXPECT_EQ(unlike(tandem_expert_gemms_route(gemms, &choices, peer.stream), TANDEM_SUCCESS), "");
+  const tandem_dispatch_gemm there{.tokens = 2,
+                                   .x = e.x,
+                                   .routing = e.routing,
+                                   .b = first,
+                                   .rows = rows,
+                                   .out = h,
+                                   .b_scales = scales,
+                                   .row_scales = row_scales,
+                                   .out_scales = h_scales};
+  EXPECT_EQ(unlike(tandem_expert_gemms_dispatch(gemms, &there, peer.stream), TANDEM_SUCCESS), "");
+  const tandem_gemm_combine back{.tokens = 2,
+                                 .a = h,
+                                 .routing = e.routing,
+                                 .b = second,
+                                 .y = y,
+                                 .add = e.x,
+                                 .out = e.out,
+                                 .a_scales = h_scales,
+                                 .b_scales = scales};
+  EXPECT_EQ(unlike(tandem_expert_gemms_combine(gemms, &back, peer.stream), TANDEM_SUCCESS), "");
+  EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+  EXPECT_EQ(convert<float>(e.out[kHidden - 1]), static_cast<float>(3 * peer.pe));
+  EXPECT_EQ(convert<float>(e.out[kHidden]), static_cast<float>(peer.pe + 1));
+  tandem_dispatch_gemm wrong = there;
+  wrong.b = nullptr;
+  EXPECT_EQ(unlike(tandem_expert_gemms_dispatch(gemms, &wrong, peer.stream), kInvalid, "b: none given"), "");
+  wrong = there;
+  wrong.b_scales = kIsFp8 ? nullptr : reinterpret_cast<const float*>(e.out);
+  EXPECT_EQ(unlike(tandem_expert_gemms_dispatch(gemms, &wrong, peer.stream), kInvalid,
+                   kIsFp8 ? "b_scales: none given" : "b_scales: an address given to experts, allowed is none"),
+            "");
+  EXPECT_EQ(unlike(tandem_expert_gemms_destroy(gemms), TANDEM_SUCCESS), "");
+  EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
 }
+
+TEST(ExpertGemms, MultiplyOnTheWay) { run_in_c(2, multiply_on_the_way<bf16>); }
+
+TEST(ExpertGemms, MultiplyInFp8) { run_in_c(2, multiply_on_the_way<fp8_e4m3>); }
 
 }  // namespace
 }  // namespace tandem::test

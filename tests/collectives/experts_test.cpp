@@ -121,7 +121,7 @@ TEST(Experts, ChooseTheTransportByBytes) {
           ->options()
           .transport;
     };
-    EXPECT_EQ(transport(64), ExpertTransport::kFused);
+    EXPECT_EQ(transport(1), ExpertTransport::kPackets);
     EXPECT_EQ(transport(128), ExpertTransport::kPackets);
     EXPECT_EQ(transport(4096), ExpertTransport::kChunks);
   });

@@ -34,22 +34,33 @@ ExpertGemmRuns runs_of(int pes, ExpertForm form, DType type, Activation activati
   return runs;
 }
 
-/// With "one", the experts of PE 0 have about half of the tokens each: fewer than a tile, a tile, and more.
+/// With "one", the experts of PE 0 have about half of the tokens each: fewer than a tile, a tile, and more. Kernels of
+/// PEs that share a GPU wait for each other, so they have to be resident together. So four PEs have kernels of few
+/// blocks, and no GEMM that holds SMs while rows travel.
 std::vector<ExpertGemmRuns> cases_for(int pes) {
   std::vector<ExpertGemmRuns> cases;
   for (const ExpertForm form : {ExpertForm::kSequential, ExpertForm::kOverlapped}) {
+    if (pes > 2 && form == ExpertForm::kOverlapped) continue;
     for (const Size tokens : {1, 254, 256, 258, 700})
       cases.push_back(runs_of(pes, form, DType::kBF16, Activation::kNone, tokens));
     cases.push_back(runs_of(pes, form, DType::kF16, Activation::kRelu, 300));
     cases.push_back(runs_of(pes, form, DType::kBF16, Activation::kSwiGlu, 300));
+    for (const ExpertWire wire : {ExpertWire::kQuantised, ExpertWire::kGiven}) {
+      ExpertGemmRuns runs = runs_of(pes, form, DType::kBF16, Activation::kSwiGlu, 300);
+      runs.options.experts.wire = wire;
+      runs.options.dispatch_gemm = ExpertForm::kSequential;
+      cases.push_back(runs);
+    }
   }
+  for (ExpertGemmRuns& runs : cases)
+    if (pes > 2) runs.options.experts.blocks = 32;
   return cases;
 }
 
 std::string describe(const ExpertGemmRuns& runs, int pes) {
   const ExpertGemmOptions& o = runs.options;
-  return fmt::format("{} {} tokens {} activation {} on {} PEs", name(o.dispatch_gemm), name(o.experts.type),
-                     o.experts.max_tokens, static_cast<int>(o.activation), pes);
+  return fmt::format("{} {} wire {} tokens {} activation {} on {} PEs", name(o.gemm_combine), name(o.experts.type),
+                     name(o.experts.wire), o.experts.max_tokens, static_cast<int>(o.activation), pes);
 }
 
 CudaOptions world_with(Size gigabytes) {

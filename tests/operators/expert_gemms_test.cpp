@@ -35,6 +35,7 @@ struct Case {
   DType type = DType::kBF16;
   Activation activation = Activation::kNone;
   int column_chunks = 0;
+  ExpertWire wire = ExpertWire::kType;
 };
 
 ExpertGemmRuns runs_of(const Case& c) {
@@ -48,14 +49,22 @@ ExpertGemmRuns runs_of(const Case& c) {
   o.column_chunks = c.column_chunks;
   o.tile_m = 8;
   o.tile_n = 16;
+  if (c.wire != ExpertWire::kType) {  // blocks that are whole, and parts of one
+    o.experts.wire = c.wire;
+    o.experts.hidden = 400;
+    o.intermediate = 272;
+    o.dispatch_gemm = ExpertForm::kSequential;
+    o.tile_n = 256;
+  }
   runs.rounds = {{"random", c.tokens, 1}, {"one", c.tokens, 2}, {"none", 1, 1}, {"ragged", c.tokens, 1}};
   runs.input.add = c.activation == Activation::kNone;
   return runs;
 }
 
 std::string describe(const Case& c) {
-  return fmt::format("{} PEs, {} experts each, top {}, {} tokens, {}, activation {}, {} chunks", c.pes, c.experts_here,
-                     c.top_k, c.tokens, name(c.form), static_cast<int>(c.activation), c.column_chunks);
+  return fmt::format("{} PEs, {} experts each, top {}, {} tokens, {}, activation {}, {} chunks, wire {}", c.pes,
+                     c.experts_here, c.top_k, c.tokens, name(c.form), static_cast<int>(c.activation), c.column_chunks,
+                     name(c.wire));
 }
 
 constexpr auto kSequential = ExpertForm::kSequential;
@@ -72,7 +81,10 @@ const Case kCases[] = {{1, 3, 2, 5, kOverlapped},
                        {3, 5, 3, 7, kOverlapped, DType::kBF16, Activation::kRelu, 1},
                        {4, 2, 4, 1, kOverlapped, DType::kBF16, Activation::kNone, 3},
                        {5, 2, 2, 4, kOverlapped},
-                       {8, 2, 8, 3, kOverlapped, DType::kBF16, Activation::kGeGlu}};
+                       {8, 2, 8, 3, kOverlapped, DType::kBF16, Activation::kGeGlu},
+                       {2, 2, 2, 9, kSequential, DType::kBF16, Activation::kNone, 0, ExpertWire::kQuantised},
+                       {3, 1, 2, 5, kOverlapped, DType::kBF16, Activation::kRelu, 2, ExpertWire::kGiven},
+                       {2, 3, 3, 4, kOverlapped, DType::kBF16, Activation::kSwiGlu, 2, ExpertWire::kQuantised}};
 
 TEST(ExpertGemms, AreRightInTheSimulator) {
   for (const Case& c : kCases) {
@@ -83,7 +95,7 @@ TEST(ExpertGemms, AreRightInTheSimulator) {
 }
 
 TEST(ExpertGemms, AreRightOnCpus) {
-  for (const int number : {0, 4, 6, 7}) {
+  for (const int number : {0, 4, 6, 7, 11, 12}) {
     const Case& c = kCases[number];
     SCOPED_TRACE(describe(c));
     test::HostPes(c.pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
@@ -111,7 +123,21 @@ TEST(ExpertGemms, RefuseOptionsByName) {
     EXPECT_THAT(message([](auto& o) { o.intermediate = 0; }), HasSubstr("intermediate: 0 given to experts"));
     EXPECT_THAT(message([](auto& o) { o.experts.align = 12; }), HasSubstr("align: 12 given to experts"));
     EXPECT_THAT(message([](auto& o) { o.experts.layout = ExpertLayout::kInPlace; }), HasSubstr("layout: in_place"));
-    EXPECT_THAT(message([](auto& o) { o.experts.wire = ExpertWire::kGiven; }), HasSubstr("wire: given given"));
+    EXPECT_THAT(message([](auto& o) {
+                  o.experts.wire = ExpertWire::kGiven;
+                  o.tile_n = 128;
+                }),
+                HasSubstr("dispatch_gemm: overlapped given to experts, allowed is sequential with fp8 products"));
+    EXPECT_THAT(message([](auto& o) {
+                  o.experts.wire = ExpertWire::kQuantised;
+                  o.experts.type = DType::kF16;
+                }),
+                HasSubstr("type: f16 given to experts, allowed is bf16 with fp8 products"));
+    EXPECT_THAT(message([](auto& o) {
+                  o.experts.wire = ExpertWire::kQuantised;
+                  o.dispatch_gemm = kSequential;
+                }),
+                HasSubstr("tile_n: 16 given to experts, allowed are multiples of 128 with fp8 products"));
     EXPECT_THAT(message([](auto& o) { o.experts.batches = 1; }), HasSubstr("batches: 1 given"));
     EXPECT_THAT(message([](auto& o) { o.column_chunks = 4; }), HasSubstr("column_chunks: 4 given"));
     EXPECT_THAT(message([](auto& o) {

@@ -35,6 +35,8 @@ tandem::ExpertGemmOptions options_of(const tandem_expert_gemms_problem& problem)
   options.experts.hidden = size_of_c(problem.hidden, "hidden");
   options.experts.experts = problem.experts;
   options.experts.top_k = problem.top_k;
+  options.experts.wire = static_cast<tandem::ExpertWire>(
+      one_of(problem.wire, TANDEM_WIRE_TYPE, TANDEM_WIRE_GIVEN, "wire", "tandem_expert_wire"));
   options.intermediate = size_of_c(problem.intermediate, "intermediate");
   options.activation = static_cast<tandem::Activation>(
       one_of(problem.activation, TANDEM_NO_ACTIVATION, TANDEM_GEGLU, "activation", "tandem_activation"));
@@ -103,7 +105,11 @@ tandem_status tandem_expert_gemms_dispatch(tandem_expert_gemms* gemms, const tan
                                   .routing = c.routing,
                                   .b = c.b,
                                   .rows = c.rows,
-                                  .out = c.out});
+                                  .out = c.out,
+                                  .x_scales = c.x_scales,
+                                  .b_scales = c.b_scales,
+                                  .row_scales = c.row_scales,
+                                  .out_scales = c.out_scales});
   });
 }
 
@@ -116,7 +122,9 @@ tandem_status tandem_expert_gemms_combine(tandem_expert_gemms* gemms, const tand
                                  .b = c.b,
                                  .y = c.y,
                                  .add = c.add,
-                                 .out = c.out});
+                                 .out = c.out,
+                                 .a_scales = c.a_scales,
+                                 .b_scales = c.b_scales});
   });
 }
 

@@ -139,7 +139,7 @@ class ExpertsPlan(LayerPlan):
         self._enqueue("experts_dispatch", _structs.ExpertsRows(**rows), stream)
 
     def route_and_dispatch(self, stream: int | None, choices: dict[str, Any], rows: dict[str, Any]) -> None:
-        """Does both. It is one kernel for few tokens."""
+        """Does both."""
         both = ctypes.byref(_structs.ExpertsChoices(**choices)), ctypes.byref(_structs.ExpertsRows(**rows))
         with self._world._lock:
             _c.call("experts_route_and_dispatch", self._handle, *both, stream)

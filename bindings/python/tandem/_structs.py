@@ -236,6 +236,7 @@ class ExpertGemmsProblem(ctypes.Structure):
         ("gemm_combine", _int),
         ("communication_sms", _int),
         ("column_chunks", _int),
+        ("wire", _int),
     ]
 
 
@@ -249,6 +250,10 @@ class DispatchGemm(ctypes.Structure):
         ("b", _address),
         ("rows", _address),
         ("out", _address),
+        ("x_scales", _address),
+        ("b_scales", _address),
+        ("row_scales", _address),
+        ("out_scales", _address),
     ]
 
 
@@ -263,4 +268,6 @@ class GemmCombine(ctypes.Structure):
         ("y", _address),
         ("add", _address),
         ("out", _address),
+        ("a_scales", _address),
+        ("b_scales", _address),
     ]

@@ -10,6 +10,10 @@
 /// `dispatch_gemm` is a dispatch (tandem/layer/experts.h) and the first product of each expert here with its rows.
 /// `gemm_combine` is the second product and the combination. Results have the bits of these calls one behind the other.
 ///
+/// With the wire kQuantised or kGiven the products are fp8_e4m3. A scale belongs to each 128 values of a row and to
+/// each 128x128 weights, as GemmScales::blocks. Rows stay as they travelled, and the result of the first product is fp8
+/// with scales. The second product's result, sums and `out` have the type.
+///
 /// In the overlapped form of dispatch_gemm, rows travel expert by expert. One GEMM computes the first experts beside
 /// that, on the other SMs, and each panel waits for its experts' rows. A second GEMM computes the other experts on all
 /// SMs. In the overlapped form of gemm_combine, the GEMM goes by chunks of columns. The sums of each chunk travel
@@ -38,11 +42,12 @@ ExpertForm parse_expert_form(const std::string& text);
 
 /// Options of a plan, the same on all PEs.
 struct ExpertGemmOptions {
-  /// Tokens, experts and transport. The layout is kSorted, the wire kType, and there are no halves of calls. `align` is
-  /// a multiple of tile_m, or 1 for tile_m itself.
+  /// Tokens, experts and transport. The layout is kSorted, and there are no halves of calls. `align` is a multiple of
+  /// tile_m, or 1 for tile_m itself. With a wire other than kType the type is kBF16, and `dispatch_gemm` is sequential.
   ExpertOptions experts;
-  Size intermediate = 0;                         ///< columns of the first product's result, 1 to 65,536
-  Activation activation = Activation::kNone;     ///< of the first product; gated ones take B of interleave_gates
+  Size intermediate = 0;  ///< columns of the first product's result, 1 to 65,536
+  Activation activation =
+      Activation::kNone;  ///< of the first product; gated ones take B of interleave_gates. fp8 on GPUs: gated
   ExpertForm dispatch_gemm = ExpertForm::kRule;  ///< the overlapped form has chunks, not packets
   ExpertForm gemm_combine = ExpertForm::kRule;   ///< likewise
   int communication_sms = -1;                    ///< SMs beside a GEMM for rows and sums; -1: by a model of both times
@@ -53,23 +58,29 @@ struct ExpertGemmOptions {
 
 /// The arguments of `dispatch_gemm`: any memory of this PE.
 struct DispatchGemmCall {
-  Size tokens = 0;                ///< rows of x, at least the tokens of the routing
-  const void* x = nullptr;        ///< [tokens][hidden]
-  const void* routing = nullptr;  ///< as `route` made it with this plan
-  const void* b = nullptr;        ///< [experts here][columns of the product][hidden]
-  void* rows = nullptr;           ///< [rows()][hidden]: the dispatched rows, which stay there
-  void* out = nullptr;            ///< [rows()][intermediate]; rows that only align are undefined
+  Size tokens = 0;                  ///< rows of x, at least the tokens of the routing
+  const void* x = nullptr;          ///< [tokens][hidden], of the type; fp8 with the wire kGiven
+  const void* routing = nullptr;    ///< as `route` made it with this plan
+  const void* b = nullptr;          ///< [experts here][columns of the product][hidden]
+  void* rows = nullptr;             ///< [rows()][hidden]: the dispatched rows, which stay there
+  void* out = nullptr;              ///< [rows()][intermediate]; rows that only align are undefined
+  const float* x_scales = nullptr;  ///< wire kGiven: [tokens][ceil(hidden / 128)]; else null
+  const float* b_scales = nullptr;  ///< fp8: GemmScales::b of all experts here; else null
+  float* row_scales = nullptr;      ///< fp8: [rows()][ceil(hidden / 128)], of `rows`; else null
+  float* out_scales = nullptr;      ///< fp8: [rows()][ceil(intermediate / 128)], of `out`; else null
 };
 
 /// The arguments of `gemm_combine`: any memory of this PE.
 struct GemmCombineCall {
-  Size tokens = 0;                ///< rows of out, at least the tokens of the routing
-  const void* a = nullptr;        ///< [rows()][intermediate]: by expert, as `dispatch_gemm` left them
-  const void* routing = nullptr;  ///< as `route` made it with this plan
-  const void* b = nullptr;        ///< [experts here][hidden][intermediate]
-  void* y = nullptr;              ///< [rows()][hidden]: the products, which stay there
-  const void* add = nullptr;      ///< [tokens][hidden], such as a shared expert's output; null: nothing
-  void* out = nullptr;            ///< [tokens][hidden]; it may be `add`
+  Size tokens = 0;                  ///< rows of out, at least the tokens of the routing
+  const void* a = nullptr;          ///< [rows()][intermediate]: by expert, as `dispatch_gemm` left them
+  const void* routing = nullptr;    ///< as `route` made it with this plan
+  const void* b = nullptr;          ///< [experts here][hidden][intermediate]
+  void* y = nullptr;                ///< [rows()][hidden]: the products, which stay there
+  const void* add = nullptr;        ///< [tokens][hidden], such as a shared expert's output; null: nothing
+  void* out = nullptr;              ///< [tokens][hidden]; it may be `add`
+  const float* a_scales = nullptr;  ///< fp8: [rows()][ceil(intermediate / 128)], of `a`; else null
+  const float* b_scales = nullptr;  ///< fp8: GemmScales::b of all experts here; else null
 };
 
 /// Both products of a layer with experts, ready to run.

@@ -69,10 +69,10 @@ ExpertWire parse_expert_wire(const std::string& text);
 
 /// The way of rows between PEs.
 enum class ExpertTransport {
-  kRule,     ///< the plan chooses by bytes
+  kRule,     ///< packets or chunks, by bytes
   kPackets,  ///< packets: least latency
   kChunks,   ///< stores, and a signal behind each chunk of tokens: the link's whole rate
-  kFused,    ///< packets, and route_and_dispatch is one kernel: for few tokens
+  kFused,    ///< packets, and route_and_dispatch is one kernel: for few tokens, slower on two H100s
 };
 /// Returns "rule", "packets", "chunks" or "fused".
 const char* name(ExpertTransport transport);
@@ -93,7 +93,7 @@ struct ExpertOptions {
   bool scales_by_group = false;                 ///< out_scales as grouped GEMMs read them: [group][scales_stride()]
   ExpertTransport transport = ExpertTransport::kRule;  ///< between PEs
   int batches = 0;  ///< in flight between halves of calls, at most 8; 0: calls are not cut into halves
-  int blocks = 0;   ///< of 128 threads, at most four for each SM; 0: chosen by rows
+  int blocks = 0;   ///< of 128 threads, at most two for each SM; 0: chosen by rows
 };
 
 /// The arrays of a routing, in device memory. Rows are those of the experts of this PE.

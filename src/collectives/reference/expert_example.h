@@ -27,6 +27,8 @@ class ExpertExample {
     return input_.weights ? static_cast<float>(1 << (pe + token + k) % 3) * 0.5F : 1.0F;
   }
   float x(int pe, Size token, Size i) const { return small(pe * 7 + token * 5 + i * 3, 17); }
+  /// Integers up to 7, both signs of which 15 neighbours have. So fp8 values with a scale for each 128 are exact.
+  float few(int pe, Size token, Size i) const { return small(pe * 7 + token * 5 + i * 2, 15); }
   float y(int expert, int pe, Size token, Size i) const { return small(expert * 11 + pe * 3 + token * 7 + i * 5, 9); }
   float add(Size token, Size i) const { return small(token + i, 5); }
 

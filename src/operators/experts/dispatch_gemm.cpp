@@ -12,7 +12,11 @@ namespace {
 
 ProductShape shape_of(const ExpertGemmOptions& o, const ExpertPlan& experts) {
   const Size n = o.intermediate * (is_gated(o.activation) ? 2 : 1);
-  return {experts.rows(), n, o.experts.hidden, o.activation};
+  return {experts.rows(), n, o.experts.hidden, o.activation, product_type(o)};
+}
+
+ProductBuffers buffers_of(const DispatchGemmCall& call) {
+  return {call.rows, call.b, call.out, call.row_scales, call.b_scales, call.out_scales};
 }
 
 }  // namespace
@@ -50,9 +54,14 @@ void DispatchGemm::set_overlapped(World& world) {
 
 void DispatchGemm::enqueue(Stream& main, const DispatchGemmCall& call, const kernels::Routing& routing) {
   if (options_.dispatch_gemm == ExpertForm::kOverlapped) return enqueue_overlapped(main, call, routing);
-  experts_.dispatch(main, {.tokens = call.tokens, .x = call.x, .routing = call.routing, .out = call.rows});
+  experts_.dispatch(main, {.tokens = call.tokens,
+                           .x = call.x,
+                           .x_scales = call.x_scales,
+                           .routing = call.routing,
+                           .out = call.rows,
+                           .out_scales = call.row_scales});
   product_->make_panels(main, routing);
-  main.gemm(product_->gemm(call.rows, call.b, call.out), team_);
+  main.gemm(product_->gemm(buffers_of(call)), team_);
 }
 
 void DispatchGemm::enqueue_overlapped(Stream& main, const DispatchGemmCall& call, const kernels::Routing& routing) {
@@ -65,12 +74,12 @@ void DispatchGemm::enqueue_overlapped(Stream& main, const DispatchGemmCall& call
   rows_->launch<DispatchWaves>(grid_, args, team_);  // first: nothing promises that streams run side by side
   early_product_->make_panels(main, routing);
   if (product_) product_->make_panels(main, routing);
-  Gemm gemm = early_product_->gemm(call.rows, call.b, call.out);
+  Gemm gemm = early_product_->gemm(buffers_of(call));
   gemm.sms = std::max(1, sms_ - options_.communication_sms);
   gemm.gate = {waves_.placed.local(), calls_.words, grid_.blocks * kWaveRoles};
   main.gemm(gemm, team_);
   main.wait_for(*rows_);
-  if (product_) main.gemm(product_->gemm(call.rows, call.b, call.out), team_);
+  if (product_) main.gemm(product_->gemm(buffers_of(call)), team_);
 }
 
 }  // namespace tandem::ops

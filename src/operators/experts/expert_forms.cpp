@@ -29,7 +29,7 @@ class ExpertTimes {
     const double of_expert = static_cast<double>(o_.experts.max_tokens * o_.experts.top_k) / here_;
     const Size panels = experts * static_cast<Size>(std::ceil(of_expert / o_.tile_m));
     const Size tiles = panels * ceil_div(n, o_.tile_n);
-    GemmShape shape{panels * o_.tile_m, n, k, static_cast<int>(size_of(o_.experts.type))};
+    GemmShape shape{panels * o_.tile_m, n, k, static_cast<int>(size_of(product_type(o_)))};
     shape.groups = std::max(1, experts);
     const GemmTileTimes times = gemm_tile_times(model_, o_.tile_m, o_.tile_n, shape, sms);
     const Size whole_waves = tiles / sms;

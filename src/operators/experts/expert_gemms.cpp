@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
+#include <utility>
+
 #include "base/log.h"
 #include "collectives/experts/check.h"
 #include "collectives/experts/plan.h"
@@ -23,6 +26,16 @@ void require(bool holds, const char* option, const std::string& given, const std
   if (!holds) throw InvalidArgument(fmt::format("{}: {} given to experts, allowed {}", option, given, allowed));
 }
 
+void check_fp8(const ExpertGemmOptions& o) {
+  if (!ops::is_fp8(o)) return;
+  const Size unit = kScaleBlock * (is_gated(o.activation) ? 2 : 1);
+  require(o.experts.type == DType::kBF16, "type", name(o.experts.type), "is bf16 with fp8 products");
+  require(o.tile_n % unit == 0, "tile_n", std::to_string(o.tile_n),
+          fmt::format("are multiples of {} with fp8 products", unit));
+  require(o.dispatch_gemm != ExpertForm::kOverlapped, "dispatch_gemm", name(o.dispatch_gemm),
+          "is sequential with fp8 products");
+}
+
 void check_options(const ExpertGemmOptions& o, int pes) {
   using kernels::check_number;
   const ExpertOptions& e = o.experts;
@@ -31,7 +44,7 @@ void check_options(const ExpertGemmOptions& o, int pes) {
   require(e.align == 1 || e.align % o.tile_m == 0, "align", std::to_string(e.align),
           fmt::format("are 1 and multiples of tile_m, {}", o.tile_m));
   require(e.layout == ExpertLayout::kSorted, "layout", name(e.layout), "is sorted with products");
-  require(e.wire == ExpertWire::kType, "wire", name(e.wire), "is type with products");
+  require(!e.scales_by_group, "scales_by_group", "true", "is false with products");
   require(e.batches == 0, "batches", std::to_string(e.batches), "is 0 with products");
   kernels::check(routing_options(o), pes);
   check_number("intermediate", o.intermediate, 1, 1 << 16);
@@ -48,6 +61,7 @@ void check_options(const ExpertGemmOptions& o, int pes) {
     require(form != ExpertForm::kOverlapped || e.transport != ExpertTransport::kPackets, option, name(form),
             "is sequential with packets");
   }
+  check_fp8(o);
   const Size columns = ceil_div(e.hidden, o.tile_n);
   require(o.column_chunks == 0 || (o.column_chunks >= 1 && o.column_chunks <= columns), "column_chunks",
           std::to_string(o.column_chunks), fmt::format("are 0 to the tiles in a row, {}", columns));
@@ -55,9 +69,11 @@ void check_options(const ExpertGemmOptions& o, int pes) {
 
 /// The boxes in which TMA copies rows have multiples of 16 bytes.
 void check_row_bytes(const ExpertGemmOptions& o) {
+  const Size elements = 16 / size_of(ops::product_type(o));
   for (const auto& [option, columns] :
        {std::pair{"hidden", o.experts.hidden}, std::pair{"intermediate", o.intermediate}})
-    require(columns % 8 == 0, option, std::to_string(columns), "are multiples of 8 on GPUs");
+    require(columns % elements == 0, option, std::to_string(columns),
+            fmt::format("are multiples of {} on GPUs", elements));
 }
 
 void check_sms(const ExpertGemmOptions& o, const Machine& machine) {
@@ -67,19 +83,25 @@ void check_sms(const ExpertGemmOptions& o, const Machine& machine) {
 }
 
 /// Throws if the device has no kernel for one of the products. Rows are left out, since there are no addresses yet.
+/// One scale stands for all scales.
 void check_products(const World& world, const ExpertGemmOptions& o) {
   const GemmPanel panel{};
   const std::int32_t no_panels = 0;
+  float scale = 1;
   const Size columns = o.intermediate * (is_gated(o.activation) ? 2 : 1);
   const kernels::Routing shape = kernels::routing_shape(o.experts, world.num_pes());
   for (const bool is_first : {true, false}) {
     Gemm gemm;
     gemm.n = is_first ? columns : o.experts.hidden;
     gemm.k = is_first ? o.experts.hidden : o.intermediate;
-    gemm.type = gemm.out_type = o.experts.type;
+    gemm.type = ops::product_type(o);
+    gemm.out_type = is_first ? gemm.type : o.experts.type;
     gemm.tile_m = o.tile_m;
     gemm.tile_n = o.tile_n;
     if (is_first) gemm.activation = o.activation;
+    if (ops::is_fp8(o)) {
+      gemm.scales = {.a = &scale, .b = &scale, .blocks = true, .out = is_first ? &scale : nullptr};
+    }
     gemm.groups.count = shape.experts_here;
     gemm.groups.panels = &panel;
     gemm.groups.panel_count = &no_panels;
@@ -92,10 +114,57 @@ void check_products(const World& world, const ExpertGemmOptions& o) {
 std::string describe(const ExpertGemmOptions& o) {
   const ExpertOptions& e = o.experts;
   return fmt::format(
-      "products of experts, {} {}x{} to {} of {}, intermediate {} activation {}, {} and {}, {} SMs, {} "
+      "products of experts, {} wire {} {}x{} to {} of {}, intermediate {} activation {}, {} and {}, {} SMs, {} "
       "chunks, tiles {}x{}",
-      name(e.type), e.max_tokens, e.hidden, e.top_k, e.experts, o.intermediate, static_cast<int>(o.activation),
-      name(o.dispatch_gemm), name(o.gemm_combine), o.communication_sms, o.column_chunks, o.tile_m, o.tile_n);
+      name(e.type), name(e.wire), e.max_tokens, e.hidden, e.top_k, e.experts, o.intermediate,
+      static_cast<int>(o.activation), name(o.dispatch_gemm), name(o.gemm_combine), o.communication_sms, o.column_chunks,
+      o.tile_m, o.tile_n);
+}
+
+/// Throws for scales where the plan has none.
+void check_no_scales(const ExpertGemmOptions& o, std::initializer_list<std::pair<const char*, const void*>> scales) {
+  for (const auto& [option, address] : scales)
+    require(address == nullptr, option, "an address", fmt::format("is none with the wire {}", name(o.experts.wire)));
+}
+
+void check_buffers(const World& world, const ExpertGemmPlan& plan, const DispatchGemmCall& call) {
+  const ExpertGemmOptions& o = plan.options();
+  const bool fp8 = ops::is_fp8(o), given = o.experts.wire == ExpertWire::kGiven;
+  if (!fp8)
+    check_no_scales(o, {{"b_scales", call.b_scales}, {"row_scales", call.row_scales}, {"out_scales", call.out_scales}});
+  if (!given) check_no_scales(o, {{"x_scales", call.x_scales}});
+  const Size rows = plan.experts().rows(), k = o.experts.hidden, n = o.intermediate * (is_gated(o.activation) ? 2 : 1);
+  const Size here = o.experts.experts / world.num_pes();
+  const Size in = size_of(given ? DType::kE4M3 : o.experts.type), type = size_of(ops::product_type(o));
+  const Size of_row = fp8 ? scale_blocks(k) * 4 : 0;
+  const Size of_matrix = GemmScales::blocks_of_columns(n, is_gated(o.activation)) * of_row;
+  kernels::check_buffers(world,
+                         {{"x", call.x, call.tokens * k * in, in},
+                          {"x_scales", call.x_scales, given ? call.tokens * of_row : 0, 4},
+                          {"routing", call.routing, plan.experts().routing_bytes(), 16},
+                          {"b", call.b, here * n * k * type, 16},
+                          {"b_scales", call.b_scales, here * of_matrix, 4}},
+                         {{"rows", call.rows, rows * k * type, 16},
+                          {"out", call.out, rows * o.intermediate * type, 16},
+                          {"row_scales", call.row_scales, rows * of_row, 4},
+                          {"out_scales", call.out_scales, fp8 ? rows * scale_blocks(o.intermediate) * 4 : 0, 4}});
+}
+
+void check_buffers(const World& world, const ExpertGemmPlan& plan, const GemmCombineCall& call) {
+  const ExpertGemmOptions& o = plan.options();
+  if (!ops::is_fp8(o)) check_no_scales(o, {{"a_scales", call.a_scales}, {"b_scales", call.b_scales}});
+  const Size rows = plan.experts().rows(), n = o.experts.hidden, k = o.intermediate;
+  const Size here = o.experts.experts / world.num_pes();
+  const Size out = size_of(o.experts.type), type = size_of(ops::product_type(o)), bytes = call.tokens * n * out;
+  const Size of_row = ops::is_fp8(o) ? scale_blocks(k) * 4 : 0;
+  kernels::check_buffers(world,
+                         {{"a", call.a, rows * k * type, 16},
+                          {"a_scales", call.a_scales, rows * of_row, 4},
+                          {"routing", call.routing, plan.experts().routing_bytes(), 16},
+                          {"b", call.b, here * n * k * type, 16},
+                          {"b_scales", call.b_scales, here * scale_blocks(n) * of_row, 4},
+                          {"add", call.add, call.add == nullptr || call.add == call.out ? 0 : bytes, out}},
+                         {{"y", call.y, rows * n * out, 16}, {"out", call.out, bytes, out}});
 }
 
 class Plan final : public ExpertGemmPlan {
@@ -123,35 +192,14 @@ class Plan final : public ExpertGemmPlan {
   void route(Stream& stream, const RouteCall& call) override { experts_->route(stream, call); }
 
   void dispatch_gemm(Stream& stream, const DispatchGemmCall& call) override {
-    const ExpertGemmOptions& o = options();
-    const Size type = size_of(o.experts.type);
-    const Size rows = experts_->rows();
-    const Size k = o.experts.hidden;
-    const Size n = o.intermediate * (is_gated(o.activation) ? 2 : 1);
-    kernels::check_number("tokens", call.tokens, 0, o.experts.max_tokens);
-    kernels::check_buffers(
-        world_,
-        {{"x", call.x, call.tokens * k * type, type},
-         {"routing", call.routing, experts_->routing_bytes(), 16},
-         {"b", call.b, shape_.experts_here * n * k * type, 16}},
-        {{"rows", call.rows, rows * k * type, 16}, {"out", call.out, rows * o.intermediate * type, 16}});
+    kernels::check_number("tokens", call.tokens, 0, options().experts.max_tokens);
+    check_buffers(world_, *this, call);
     note(0, [&] { dispatch_gemm_->enqueue(stream, call, at(call.routing)); });
   }
 
   void gemm_combine(Stream& stream, const GemmCombineCall& call) override {
-    const ExpertGemmOptions& o = options();
-    const Size type = size_of(o.experts.type);
-    const Size rows = experts_->rows();
-    const Size n = o.experts.hidden;
-    const Size k = o.intermediate;
-    const Size bytes = call.tokens * n * type;
-    kernels::check_number("tokens", call.tokens, 0, o.experts.max_tokens);
-    kernels::check_buffers(world_,
-                           {{"a", call.a, rows * k * type, 16},
-                            {"routing", call.routing, experts_->routing_bytes(), 16},
-                            {"b", call.b, shape_.experts_here * n * k * type, 16},
-                            {"add", call.add, call.add == nullptr || call.add == call.out ? 0 : bytes, type}},
-                           {{"y", call.y, rows * n * type, 16}, {"out", call.out, bytes, type}});
+    kernels::check_number("tokens", call.tokens, 0, options().experts.max_tokens);
+    check_buffers(world_, *this, call);
     note(1, [&] { gemm_combine_->enqueue(stream, call, at(call.routing)); });
   }
 

@@ -9,13 +9,22 @@
 
 namespace tandem::ops {
 
+namespace {
+
+ProductBuffers buffers_of(const GemmCombineCall& call) {
+  return {call.a, call.b, call.y, call.a_scales, call.b_scales, nullptr};
+}
+
+}  // namespace
+
 GemmCombine::GemmCombine(World& world, const ExpertGemmOptions& options, ExpertPlan& experts)
     : options_(options),
       experts_(experts),
       team_(world.team()),
       sms_(world.machine().gpu.sm_count),
-      product_(world, options, {experts.rows(), options.experts.hidden, options.intermediate, Activation::kNone}, 0,
-               options.experts.experts / team_.size) {
+      product_(world, options,
+               {experts.rows(), options.experts.hidden, options.intermediate, Activation::kNone, options.experts.type},
+               0, options.experts.experts / team_.size) {
   if (options.gemm_combine == ExpertForm::kSequential) return;
   GemmGroups chunked;
   chunked.column_chunks = options.column_chunks;
@@ -32,7 +41,7 @@ GemmCombine::GemmCombine(World& world, const ExpertGemmOptions& options, ExpertP
   sums_.emplace(world.make_stream("sums"));
 }
 
-/// Blocks of 128 threads, at most four for each SM.
+/// Blocks of 128 threads, at most two for each SM.
 GemmCombine::Sums GemmCombine::sums_of(World& world, int sms, Size columns) const {
   const Size most = options_.experts.max_tokens;
   Sums sums;
@@ -52,7 +61,7 @@ Range GemmCombine::columns_of(int chunk) const {
 void GemmCombine::enqueue(Stream& main, const GemmCombineCall& call, const kernels::Routing& routing) {
   if (options_.gemm_combine == ExpertForm::kOverlapped) return enqueue_overlapped(main, call, routing);
   product_.make_panels(main, routing);
-  main.gemm(product_.gemm(call.a, call.b, call.y), team_);
+  main.gemm(product_.gemm(buffers_of(call)), team_);
   experts_.combine(main,
                    {.tokens = call.tokens, .y = call.y, .routing = call.routing, .add = call.add, .out = call.out});
 }
@@ -60,7 +69,7 @@ void GemmCombine::enqueue(Stream& main, const GemmCombineCall& call, const kerne
 /// Sums of a chunk follow its last tile. The last chunk's sums have all SMs.
 void GemmCombine::enqueue_overlapped(Stream& main, const GemmCombineCall& call, const kernels::Routing& routing) {
   product_.make_panels(main, routing);
-  Gemm gemm = product_.gemm(call.a, call.b, call.y);
+  Gemm gemm = product_.gemm(buffers_of(call));
   main.launch<ExpectTiles>(kOneWarp, {gemm.groups.panel_count, expected_, order_});
   sums_->wait_for(main);
   gemm.groups.column_chunks = options_.column_chunks;

@@ -20,21 +20,28 @@ void GroupedProduct::make_panels(Stream& stream, const kernels::Routing& routing
   panels_->make(stream, routing.counts() + first_, routing.starts() + first_);
 }
 
-Gemm GroupedProduct::gemm(const void* a, const void* b, void* c) const {
+Gemm GroupedProduct::gemm(const ProductBuffers& buffers) const {
   Gemm gemm;
   gemm.m = shape_.rows;
   gemm.n = shape_.n;
   gemm.k = shape_.k;
-  gemm.type = gemm.out_type = options_.experts.type;
+  gemm.type = product_type(options_);
+  gemm.out_type = shape_.out_type;
   gemm.tile_m = options_.tile_m;
   gemm.tile_n = options_.tile_n;
   gemm.activation = shape_.activation;
   gemm.me = team_.me;
   gemm.node_size = team_.node_size;
-  gemm.a = a;
-  gemm.b = static_cast<const std::byte*>(b) + first_ * shape_.n * shape_.k * size_of(gemm.type);
-  gemm.destination = GemmLocal{c};
+  gemm.a = buffers.a;
+  gemm.b = static_cast<const std::byte*>(buffers.b) + first_ * shape_.n * shape_.k * size_of(gemm.type);
+  gemm.destination = GemmLocal{buffers.c};
   gemm.groups = panels_->groups();
+  if (!is_fp8(options_)) return gemm;
+  const Size of_matrix = GemmScales::blocks_of_columns(shape_.n, is_gated(shape_.activation)) * scale_blocks(shape_.k);
+  gemm.scales.blocks = true;
+  gemm.scales.a = buffers.a_scales;
+  gemm.scales.b = buffers.b_scales + first_ * of_matrix;
+  gemm.scales.out = buffers.c_scales;
   return gemm;
 }
 

@@ -9,12 +9,30 @@
 
 namespace tandem::ops {
 
+/// Returns whether rows and weights are fp8_e4m3 with scales of blocks.
+inline bool is_fp8(const ExpertGemmOptions& options) { return options.experts.wire != ExpertWire::kType; }
+/// Returns the type of rows and weights of both products.
+inline DType product_type(const ExpertGemmOptions& options) {
+  return is_fp8(options) ? DType::kE4M3 : options.experts.type;
+}
+
+/// The buffers of a product, which has the matrices of all experts here. The scales are null except for fp8.
+struct ProductBuffers {
+  const void* a;
+  const void* b;
+  void* c;
+  const float* a_scales;
+  const float* b_scales;
+  float* c_scales;  ///< of an fp8 C
+};
+
 /// The sizes of a product.
 struct ProductShape {
   Size rows = 0;  // of all experts here
   Size n = 0;     // columns of the product, before a gated activation
   Size k = 0;
   Activation activation = Activation::kNone;
+  DType out_type = DType::kBF16;
 };
 
 /// The experts [first, first + count) of this PE.
@@ -26,8 +44,8 @@ class GroupedProduct {
 
   /// Enqueues the table of panels.
   void make_panels(Stream& stream, const kernels::Routing& routing) const;
-  /// Returns the GEMM on all SMs. `b` has the matrices of all experts here.
-  Gemm gemm(const void* a, const void* b, void* c) const;
+  /// Returns the GEMM on all SMs.
+  Gemm gemm(const ProductBuffers& buffers) const;
 
  private:
   ExpertGemmOptions options_;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collectives/reference/expert_example.h"
-#include "operators/reference/expert_gemm_example.h"
+#include "operators/reference/expert_gemm_memory.h"
 
 namespace tandem::ops {
 
@@ -17,6 +17,8 @@ namespace {
 using kernels::ExpertErrors;
 using kernels::ExpertInput;
 
+constexpr float kScale = 7.0F / 448;  // of rows whose greatest value is 7
+
 /// A row of an expert.
 struct Row {
   int expert;
@@ -24,18 +26,8 @@ struct Row {
   Size token;
 };
 
-/// The memory of trials with the same choices.
-template <class T>
-struct SharedMemory {
-  Index* routing;
-  T* first_weights;
-  T* second_weights;
-  T* rows;
-  T* y;
-  const void* owner = nullptr;  ///< the trial that dispatched rows last
-};
-
-template <class T>
+/// T: the type of tokens' rows. W: that of weights and of rows before both products.
+template <class T, class W>
 class Trial final : public ExpertGemmTrial {
  public:
   Trial(World& world, ExpertGemmPlan& plan, const ExpertInput& input, const Trial* other)
@@ -46,12 +38,12 @@ class Trial final : public ExpertGemmTrial {
         one_(o_.experts, input, world.num_pes(), world.phantom() ? world.pe() : -1),
         weights_{o_},
         adds_(input.add),
-        memory_(other != nullptr ? other->memory_ : make_memory()) {
+        memory_(other != nullptr ? other->memory_ : std::make_shared<ExpertGemmMemory<T, W>>(world, plan)) {
     make_calls(input);
     if (world_.phantom()) return;
     set_rows();
     fill(input);
-    if (other == nullptr) fill_matrices();
+    if (other == nullptr) memory_->fill(world_, weights_);
   }
 
   void route(Stream& stream) override { plan_.route(stream, route_); }
@@ -76,18 +68,12 @@ class Trial final : public ExpertGemmTrial {
   Size tokens() const { return one_.tokens(world_.pe()); }
   Size rows() const { return plan_.experts().rows(); }
   Size hidden() const { return o_.experts.hidden; }
-  Size columns() const { return o_.intermediate * (is_gated(o_.activation) ? 2 : 1); }
+  static constexpr bool kIsFp8 = sizeof(W) == 1;
+  bool is_given() const { return o_.experts.wire == ExpertWire::kGiven; }
 
-  std::shared_ptr<SharedMemory<T>> make_memory() {
-    SymmetricHeap& heap = world_.heap();
-    SharedMemory<T> memory{heap.allocate_local<Index>(plan_.experts().routing_bytes() / 4, "routing"),
-                           heap.allocate_local<T>(here_ * columns() * hidden(), "first weights"),
-                           heap.allocate_local<T>(here_ * hidden() * o_.intermediate, "second weights"),
-                           heap.allocate_local<T>(rows() * hidden(), "rows"),
-                           heap.allocate_local<T>(rows() * hidden(), "y")};
-    return std::make_shared<SharedMemory<T>>(memory);
+  float* scales(Size count, const char* what) {
+    return kIsFp8 ? world_.heap().allocate_local<float>(count, what) : nullptr;
   }
-
   void make_calls(const ExpertInput& input) {
     SymmetricHeap& heap = world_.heap();
     const Size choices = tokens() * o_.experts.top_k;
@@ -95,20 +81,28 @@ class Trial final : public ExpertGemmTrial {
     world_.copy_in(ids, one_.ids(world_.pe()).data(), choices * 4);
     auto* const weights = input.weights ? heap.allocate_local<float>(choices, "weights") : nullptr;
     route_ = {.tokens = tokens(), .ids = ids, .weights = weights, .routing = memory_->routing};
-    auto* const h = heap.allocate_local<T>(rows() * o_.intermediate, "intermediate");
+    auto* const h = heap.allocate_local<W>(rows() * o_.intermediate, "intermediate");
+    float* const h_scales = scales(rows() * scale_blocks(o_.intermediate), "intermediate scales");
+    const Size element = is_given() ? 1 : Size{sizeof(T)};
     first_ = {.tokens = tokens(),
-              .x = heap.allocate_local<T>(tokens() * hidden(), "x"),
+              .x = heap.allocate_local<std::byte>(tokens() * hidden() * element, "x"),
               .routing = memory_->routing,
               .b = memory_->first_weights,
               .rows = memory_->rows,
-              .out = h};
+              .out = h,
+              .x_scales = is_given() ? scales(max(tokens(), 1) * scale_blocks(hidden()), "x scales") : nullptr,
+              .b_scales = memory_->first_scales,
+              .row_scales = memory_->row_scales,
+              .out_scales = h_scales};
     second_ = {.tokens = tokens(),
                .a = h,
                .routing = memory_->routing,
                .b = memory_->second_weights,
                .y = memory_->y,
                .add = adds_ ? heap.allocate_local<T>(tokens() * hidden(), "add") : nullptr,
-               .out = heap.allocate_local<T>(tokens() * hidden(), "out")};
+               .out = heap.allocate_local<T>(tokens() * hidden(), "out"),
+               .a_scales = h_scales,
+               .b_scales = memory_->second_scales};
   }
 
   /// Numbers the rows of the experts here in their order.
@@ -131,57 +125,54 @@ class Trial final : public ExpertGemmTrial {
     world_.copy_in(const_cast<void*>(memory), values.data(), static_cast<Size>(values.size() * sizeof(Element)));
   }
 
+  float x(int pe, Size token, Size i) const { return kIsFp8 ? one_.few(pe, token, i) : one_.x(pe, token, i); }
+
   void fill(const ExpertInput& input) {
-    std::vector<T> x;
+    std::vector<T> all;
+    std::vector<W> fp8;
     std::vector<T> add;
     std::vector<float> weights;
     for (Size token = 0; token < tokens(); ++token) {
       for (Size i = 0; i < hidden(); ++i) {
-        x.push_back(convert<T>(one_.x(world_.pe(), token, i)));
+        const float value = x(world_.pe(), token, i);
+        if (is_given())
+          fp8.push_back(convert<W>(value / kScale));
+        else
+          all.push_back(convert<T>(value));
         add.push_back(convert<T>(one_.add(token, i)));
       }
       for (int k = 0; k < o_.experts.top_k; ++k) weights.push_back(one_.weight(world_.pe(), token, k));
     }
-    put(first_.x, x);
+    if (is_given())
+      put(first_.x, fp8);
+    else
+      put(first_.x, all);
+    if (is_given())
+      put(first_.x_scales, std::vector<float>(static_cast<std::size_t>(tokens() * scale_blocks(hidden())), kScale));
     if (adds_) put(second_.add, add);
     if (input.weights) put(route_.weights, weights);
-    put(first_.out, std::vector<T>(static_cast<std::size_t>(rows() * o_.intermediate), convert<T>(0.0F)));
+    put(first_.out, std::vector<W>(static_cast<std::size_t>(rows() * o_.intermediate), convert<W>(0.0F)));
+    if (kIsFp8)
+      put(first_.out_scales,
+          std::vector<float>(static_cast<std::size_t>(rows() * scale_blocks(o_.intermediate)), 1.0F));
   }
 
-  void fill_matrices() {
-    const auto set = [](T* row, const SparseRow& sparse) {
-      row[sparse.first] = convert<T>(sparse.sign);
-      row[sparse.second] = convert<T>(convert<float>(row[sparse.second]) + 2);
-    };
-    std::vector<T> first(static_cast<std::size_t>(columns() * hidden()));
-    std::vector<T> second(static_cast<std::size_t>(hidden() * o_.intermediate));
-    for (int e = 0; e < here_; ++e) {
-      const int expert = world_.pe() * here_ + e;
-      std::fill(first.begin(), first.end(), convert<T>(0.0F));
-      std::fill(second.begin(), second.end(), convert<T>(0.0F));
-      for (Size j = 0; j < o_.intermediate; ++j)
-        for (const bool is_up : {false, true})
-          if (!is_up || is_gated(o_.activation))
-            set(first.data() + weights_.row_of(j, is_up) * hidden(), weights_.first(expert, j, is_up));
-      for (Size i = 0; i < hidden(); ++i) set(second.data() + i * o_.intermediate, weights_.second(expert, i));
-      put(memory_->first_weights + e * columns() * hidden(), first);
-      put(memory_->second_weights + e * hidden() * o_.intermediate, second);
-    }
-  }
-
-  std::vector<T> result(const void* memory, Size count) {
-    std::vector<T> values(static_cast<std::size_t>(count));
-    world_.copy_out(values.data(), memory, count * Size{sizeof(T)});
+  template <class Element>
+  std::vector<Element> result(const void* memory, Size count) {
+    std::vector<Element> values(static_cast<std::size_t>(count));
+    world_.copy_out(values.data(), memory, count * Size{sizeof(Element)});
     return values;
   }
 
-  float intermediate(int expert, int pe, Size token, Size j) const {
-    return convert<float>(convert<T>(weights_.intermediate(expert, j, [&](Size i) { return one_.x(pe, token, i); })));
+  MiddleRow middle_row(int expert, int pe, Size token) const {
+    return weights_.middle_row<W>(expert, [&](Size i) { return x(pe, token, i); });
   }
 
   void check_first(ExpertErrors& errors) {
-    const auto got = result(first_.rows, rows() * hidden());
-    const auto h = result(first_.out, rows() * o_.intermediate);
+    const auto got = result<W>(first_.rows, rows() * hidden());
+    const auto h = result<W>(first_.out, rows() * o_.intermediate);
+    const auto row_scales = result<float>(first_.row_scales, kIsFp8 ? rows() * scale_blocks(hidden()) : 0);
+    const auto h_scales = result<float>(first_.out_scales, kIsFp8 ? rows() * scale_blocks(o_.intermediate) : 0);
     for (const auto& [number, row] : rows_) {
       const auto expect = [&, number = number, &row = row](const char* what, Size i, float found, float wanted,
                                                            float allowed) {
@@ -190,34 +181,50 @@ class Trial final : public ExpertGemmTrial {
                              row.expert, row.token, row.pe, i, found, wanted);
         });
       };
-      for (Size i = 0; memory_->owner == this && i < hidden(); ++i)
+      const bool is_own = memory_->owner == this;
+      for (Size i = 0; is_own && i < hidden(); ++i)
         expect("dispatched", i, convert<float>(got[static_cast<std::size_t>(number * hidden() + i)]),
-               one_.x(row.pe, row.token, i), 0);
+               x(row.pe, row.token, i) / (kIsFp8 ? kScale : 1), 0);
+      for (Size i = 0; is_own && kIsFp8 && i < scale_blocks(hidden()); ++i)
+        expect("dispatched scale", i, row_scales[static_cast<std::size_t>(number * scale_blocks(hidden()) + i)], kScale,
+               0);
+      const MiddleRow want = middle_row(row.expert, row.pe, row.token);
       for (Size j = 0; j < o_.intermediate; ++j) {
-        const float want = intermediate(row.expert, row.pe, row.token, j);
-        expect("product", j, convert<float>(h[static_cast<std::size_t>(number * o_.intermediate + j)]), want,
-               is_exact() ? 0 : 0.01F * std::abs(want));
+        const float value = want.values[static_cast<std::size_t>(j)];
+        expect("product", j, convert<float>(h[static_cast<std::size_t>(number * o_.intermediate + j)]), value,
+               is_exact() ? 0 : slack_of(value));
+      }
+      for (Size i = 0; kIsFp8 && i < scale_blocks(o_.intermediate); ++i) {
+        const float scale = want.scales[static_cast<std::size_t>(i)];
+        expect("scale", i, h_scales[static_cast<std::size_t>(number * scale_blocks(o_.intermediate) + i)], scale,
+               is_exact() ? 0 : 0.01F * scale);
       }
     }
   }
 
-  /// Gated and smooth activations have the rounding errors of their functions.
+  /// Gated and smooth activations have the rounding errors of their functions, which may reach the next fp8 value.
   bool is_exact() const { return o_.activation == Activation::kNone || o_.activation == Activation::kRelu; }
+  static float slack_of(float value) { return kIsFp8 ? 0.13F * std::abs(value) + 0.002F : 0.01F * std::abs(value); }
+  static constexpr float kSlackOfSums = kIsFp8 ? 0.15F : 0.03F;  // of the terms
 
   void check_combined(ExpertErrors& errors) {
-    const auto out = result(second_.out, tokens() * hidden());
-    for (Size token = 0; token < tokens(); ++token)
+    const auto out = result<T>(second_.out, tokens() * hidden());
+    const int me = world_.pe(), top_k = o_.experts.top_k;
+    std::vector<MiddleRow> rows(static_cast<std::size_t>(top_k));
+    for (Size token = 0; token < tokens(); ++token) {
+      for (int k = 0; k < top_k; ++k)
+        if (const int id = one_.id(me, token, k); id >= 0)
+          rows[static_cast<std::size_t>(k)] = middle_row(id, me, token);
       for (Size i = 0; i < hidden(); ++i) {
         float total = adds_ ? one_.add(token, i) : 0;
         float terms = 0;
         for (int pe = 0; pe < world_.num_pes(); ++pe) {
           float sum = 0;
-          for (int k = 0; k < o_.experts.top_k; ++k) {
-            const int id = one_.id(world_.pe(), token, k);
+          for (int k = 0; k < top_k; ++k) {
+            const int id = one_.id(me, token, k);
             if (id < 0 || id / here_ != pe || !is_dispatched_) continue;
-            const float y =
-                weights_.second(id, i).times([&](Size j) { return intermediate(id, world_.pe(), token, j); });
-            const float term = convert<float>(convert<T>(y)) * one_.weight(world_.pe(), token, k);
+            const float y = weights_.result(id, i, rows[static_cast<std::size_t>(k)]);
+            const float term = convert<float>(convert<T>(y)) * one_.weight(me, token, k);
             sum += term;
             terms += std::abs(term);
           }
@@ -225,10 +232,11 @@ class Trial final : public ExpertGemmTrial {
         }
         const auto got = convert<float>(out[static_cast<std::size_t>(token * hidden() + i)]);
         const auto want = convert<float>(convert<T>(total));
-        errors.expect(std::abs(got - want) <= (is_exact() ? 0 : 0.03F * terms), [&] {
+        errors.expect(std::abs(got - want) <= (is_exact() ? 0 : kSlackOfSums * terms), [&] {
           return fmt::format("combined token {}, element {}: {} instead of {}", token, i, got, want);
         });
       }
+    }
   }
 
   World& world_;
@@ -238,7 +246,7 @@ class Trial final : public ExpertGemmTrial {
   kernels::ExpertExample one_;
   ExpertWeights weights_;
   const bool adds_;
-  std::shared_ptr<SharedMemory<T>> memory_;
+  std::shared_ptr<ExpertGemmMemory<T, W>> memory_;
   std::map<Size, Row> rows_;
   RouteCall route_;
   DispatchGemmCall first_;
@@ -251,37 +259,12 @@ class Trial final : public ExpertGemmTrial {
 
 std::unique_ptr<ExpertGemmTrial> make_expert_gemm_trial(World& world, ExpertGemmPlan& plan, const ExpertInput& input,
                                                         const ExpertGemmTrial* other) {
-  if (plan.options().experts.type == DType::kF16)
-    return std::make_unique<Trial<f16>>(world, plan, input, static_cast<const Trial<f16>*>(other));
-  return std::make_unique<Trial<bf16>>(world, plan, input, static_cast<const Trial<bf16>*>(other));
-}
-
-std::string wrong_of_expert_gemms(World& world, Stream& main, const ExpertGemmRuns& runs) {
-  const auto plan = make_expert_gemms(world, runs.options);
-  std::vector<std::vector<std::unique_ptr<ExpertGemmTrial>>> rounds;
-  for (const kernels::ExpertRound& round : runs.rounds) {
-    ExpertInput input = runs.input;
-    input.routing = round.routing;
-    input.tokens = round.tokens;
-    input.seed = rounds.size();
-    auto& trials = rounds.emplace_back();
-    trials.push_back(make_expert_gemm_trial(world, *plan, input));
-    while (static_cast<int>(trials.size()) < round.uses) {
-      input.values = trials.size();
-      trials.push_back(make_expert_gemm_trial(world, *plan, input, trials.front().get()));
-    }
-    trials.front()->route(main);
-    if (round.uses == 0) continue;
-    for (const auto& trial : trials) trial->dispatch_gemm(main);
-    for (const auto& trial : trials)
-      if (runs.combines) trial->gemm_combine(main);
-  }
-  main.synchronize();
-  for (std::size_t i = 0; i < rounds.size(); ++i)
-    for (const auto& trial : rounds[i])
-      if (const auto errors = trial->errors(); errors.wrong > 0)
-        return fmt::format("PE {}, round {} ({}): {}", world.pe(), i + 1, runs.rounds[i].routing, errors.first);
-  return "";
+  const auto make = [&]<class T, class W>(const Trial<T, W>* first) -> std::unique_ptr<ExpertGemmTrial> {
+    return std::make_unique<Trial<T, W>>(world, plan, input, first);
+  };
+  if (is_fp8(plan.options())) return make(static_cast<const Trial<bf16, fp8_e4m3>*>(other));
+  if (plan.options().experts.type == DType::kF16) return make(static_cast<const Trial<f16, f16>*>(other));
+  return make(static_cast<const Trial<bf16, bf16>*>(other));
 }
 
 }  // namespace tandem::ops

@@ -24,6 +24,16 @@ TEST(ExpertGemms, RunInBothFormsOnBothBackends) {
       }
 }
 
+TEST(ExpertGemms, RunInFp8) {
+  for (const char* const words : {"dispatch_gemm --wire quantised", "gemm_combine --wire given --algo overlapped"}) {
+    const auto json = run_json(fmt::format(
+        "{} --pes 2 --tokens 5 --hidden 384 --experts 4 --top-k 2 --intermediate 128 --tile 8x256 --backend host",
+        words));
+    EXPECT_THAT(json["extras"], HasSubstr(", fp8_e4m3 "));
+    EXPECT_EQ(json["correct"], true) << words;
+  }
+}
+
 TEST(ExpertGemms, RunInProcesses) {
   for (const char* const op : {"dispatch_gemm", "gemm_combine"}) {
     const auto outcome = tandem(fmt::format(
@@ -58,7 +68,8 @@ TEST(ExpertGemms, RefuseOptionsByName) {
   };
   EXPECT_THAT(error("run dispatch_gemm --algo ring"),
               HasSubstr("--algo: dispatch_gemm has no 'ring'; it has sequential, overlapped"));
-  EXPECT_THAT(error("run gemm_combine --wire quantised"), HasSubstr("--wire: does not apply to gemm_combine"));
+  EXPECT_THAT(error("run gemm_combine --wire quantised --dtype f16"),
+              HasSubstr("type: f16 given to experts, allowed is bf16 with fp8 products"));
   EXPECT_THAT(error("run gemm_combine --intermediate 0"), HasSubstr("intermediate: 0 given to experts"));
   EXPECT_THAT(error("run dispatch --intermediate 8"), HasSubstr("--intermediate: does not apply to dispatch"));
   EXPECT_THAT(error("tune dispatch_gemm --out table.json"),

@@ -48,12 +48,9 @@ class ExpertsCall final : public LayerCall {
   std::string algorithm() const override { return name(plan_->options().transport); }
   std::vector<OptionChoice> choices() const override {
     return {
-        choice(
-            "algo", algorithm(), options_.transport != ExpertTransport::kRule,
-            "fused, where it is possible, up to 128 tokens if packets take at most 40 MB, packets up to 96 MiB, else "
-            "chunks"),
+        choice("algo", algorithm(), options_.transport != ExpertTransport::kRule, "packets up to 96 MiB, else chunks"),
         choice("blocks", std::to_string(plan_->options().blocks), options_.blocks > 0,
-               "one for each piece of a row (packets) or token (chunks), at most four for each SM")};
+               "one for each piece of a row (packets) or token (chunks), at most two for each SM")};
   }
 
  private:

@@ -151,7 +151,7 @@ void refuse_all_but_layer_options(const Arguments& a) {
   refuse(a.in_place, "--in-place", a, "which is timed with separate buffers");
   if (a.subject == "dispatch" || a.subject == "combine") return;
   refuse(a.model.has_value() && !multiplies_experts(a), "--model", a, "which multiplies no matrices");
-  refuse(a.wire.has_value(), "--wire", a, "which sends values of the type");
+  refuse(a.wire.has_value() && !multiplies_experts(a), "--wire", a, "which sends values of the type");
   refuse(a.blocks.has_value() && multiplies_experts(a), "--blocks", a, "which has --communication-sms");
 }
 

@@ -77,7 +77,7 @@ void add_collective(CLI::App& app, Arguments& a) {
   app.add_flag("--in-place", a.in_place, "use one buffer for input and output")->group(group);
   app.add_option("--wire", a.wire,
                  "form of values between PEs: type (default), or fp8 or int8 with a scale for each 128 elements; "
-                 "dispatch: type, quantised or given")
+                 "experts: type, quantised or given")
       ->group(group);
   app.add_option("--data", a.data, "exact (every bit is checked) or normal (random normal, checked within a tolerance)")
       ->group(group);

@@ -10,7 +10,7 @@
     fuse_all_reduce_norm                finds them in a traced graph
     merge_heads, exchange_heads         exchanges around attention
     route, dispatch, combine            layers with experts
-    route_and_dispatch                  the first two as one kernel for few tokens
+    route_and_dispatch                  the first two in one call
     dispatch_gemm, gemm_combine         their products, which overlap the travel of rows
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism

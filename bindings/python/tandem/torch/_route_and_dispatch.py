@@ -3,7 +3,7 @@
     rows, routing = tt.route_and_dispatch(x, ids, weights, experts=256)
     out = tt.combine(experts(rows), routing)
 
-It gives what `route` and `dispatch` give one after the other. For few tokens it is one kernel.
+It gives what `route` and `dispatch` give one after the other.
 """
 
 from __future__ import annotations
