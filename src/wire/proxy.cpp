@@ -240,13 +240,21 @@ bool Proxy::begin_message() {
   return true;
 }
 
+/// Several messages of a put are under way at a time: one is read while another is sent and a third is written. Small
+/// ones cost too much each.
+Size Proxy::piece_of(Size bytes) const {
+  constexpr Size messages = 4;
+  constexpr Size least = Size{64} << 10;
+  return std::clamp(round_up(bytes / messages, Size{4096}), std::min(least, piece_), piece_);
+}
+
 /// Returns whether it was the letter's last message.
 bool Proxy::begin_put(Current& current) {
   const Letter& letter = current.letter;
   Header header;
   header.kind = Kind::kPut;
   header.to = letter.pe;
-  header.bytes = std::min(piece_, letter.bytes - current.done);
+  header.bytes = std::min(piece_of(letter.bytes), letter.bytes - current.done);
   header.offset = letter.offset + current.done;
   header.has_word = letter.has_word && current.done + header.bytes == letter.bytes;
   if (header.has_word) {

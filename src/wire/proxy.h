@@ -121,6 +121,7 @@ class Proxy {
   bool send_letters();
   bool drop_letters();
   bool begin_message();
+  Size piece_of(Size bytes) const;
   bool begin_put(Current& current);
   bool begin_get(Current& current);
   bool begin_flush(Current& current);
