@@ -82,7 +82,7 @@ void GpuAccess::start() {
   check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
 }
 
-/// Stores a value to a word behind all earlier work of the stream. What that work has written is visible then.
+/// Stores a value to a word behind all earlier work of the stream, whose writes are visible then.
 void GpuAccess::store_behind(cudaStream_t stream, const std::uint64_t* word, std::uint64_t value) {
   check(driver().stream_write_value(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
         "cuStreamWriteValue64");

@@ -57,13 +57,13 @@ class GpuAccess final : public wire::Access {
   const int device_;
   const Size most_;  // bytes of a message
   Pinned* pinned_ = nullptr;
-  std::byte* read_to_ = nullptr;      // kReadings messages
-  std::vector<std::byte*> free_;      // parts of it
-  std::byte* write_from_ = nullptr;   // kSections sections
+  std::byte* read_to_ = nullptr;                              // kReadings messages
+  std::vector<std::byte*> free_;                              // parts of it
+  std::byte* write_from_ = nullptr;                           // kSections sections
   std::array<std::uint64_t, kSections> marks_of_sections_{};  // behind the writes from each
-  std::size_t section_ = 0;  // that is in use
-  Size used_ = 0;            // bytes of it
-  std::uint64_t reads_ = 0;  // that have begun
+  std::size_t section_ = 0;                                   // that is in use
+  Size used_ = 0;                                             // bytes of it
+  std::uint64_t reads_ = 0;                                   // that have begun
   std::uint64_t marks_ = 0;
   bool is_marked_ = true;  // no write follows the last mark
   cudaStream_t reading_ = nullptr;
