@@ -11,6 +11,12 @@
 
 namespace tandem::wire {
 
+/// Contents of memory on their way to a message.
+struct Reading {
+  View data;
+  std::uint64_t number = 0;  ///< of the reading, for `is_read`
+};
+
 /// One proxy's thread uses it; any thread may call `kernel_letters`.
 class Access {
  public:
@@ -18,8 +24,13 @@ class Access {
 
   /// Prepares the calling thread, which is the proxy's.
   virtual void start() {}
-  /// Returns the present contents of memory. They stay until the next call of a function.
-  virtual View read(const std::byte* from, Size bytes) = 0;
+  /// Returns whether another reading may begin.
+  virtual bool has_room() const { return true; }
+  /// Begins to read memory, behind all readings so far. The data stays until `release`.
+  virtual Reading read(const std::byte* from, Size bytes) = 0;
+  /// Returns whether the data of a reading is there. Readings end in their order.
+  virtual bool is_read(const Reading&) { return true; }
+  virtual void release(const Reading&) {}
   virtual void write(std::byte* to, View data) = 0;
   /// Writes data that may be packets, whose flags a PE polls: each aligned word of 8 bytes arrives as a whole.
   virtual void write_packets(std::byte* to, View data) {
@@ -29,6 +40,10 @@ class Access {
   virtual Epoch value_of(const Signal& word) = 0;
   /// Changes a word. Who sees the change sees all data that was written before.
   virtual void change(Signal& word, SignalOp op, Epoch value) = 0;
+  /// Returns a number for `are_written`, which stands for all writes and changes so far.
+  virtual std::uint64_t mark_writes() { return 0; }
+  /// Returns whether the writes and changes up to a mark are in memory.
+  virtual bool are_written(std::uint64_t) { return true; }
   /// Returns once all writes and changes are in memory.
   virtual void finish() {}
   /// Returns the letters that kernels post in memory; null: they call the mailbox.
@@ -38,7 +53,7 @@ class Access {
 /// The memory of a PE on CPUs.
 class HostAccess final : public Access {
  public:
-  View read(const std::byte* from, Size bytes) override { return {from, static_cast<std::size_t>(bytes)}; }
+  Reading read(const std::byte* from, Size bytes) override { return {{from, static_cast<std::size_t>(bytes)}}; }
   void write(std::byte* to, View data) override {
     if (!data.empty()) std::memcpy(to, data.data(), data.size());
   }

@@ -98,9 +98,9 @@ class Fabric final : public Endpoint {
   }
 
  private:
-  static constexpr Size kSlotBytes = Size{64} << 10;
-  static constexpr std::size_t kSends = 32;
-  static constexpr std::size_t kReceives = 64;
+  static constexpr Size kSlotBytes = kFabricMessageBytes;
+  static constexpr std::size_t kSends = 16;
+  static constexpr std::size_t kReceives = 32;
 
   /// Room for one message. The context comes first: libfabric gives it back.
   struct Slot {

@@ -9,7 +9,12 @@
 
 #include <string>
 
+#include "tandem/range.h"
+
 namespace tandem::wire {
+
+/// The most bytes of a message.
+constexpr Size kFabricMessageBytes = Size{256} << 10;
 
 struct Libfabric {
   decltype(&fi_getinfo) getinfo = nullptr;

@@ -1,24 +1,18 @@
 #include "wire/proxy.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
-
-#include "base/log.h"
-#include "base/outside_order.h"
-#include "tandem/error.h"
 
 namespace tandem::wire {
 
 namespace {
 
 constexpr int kLongestWaitMs = 25;
+/// Messages whose data may be read at a time.
+constexpr std::size_t kMostOutgoing = 32;
 /// The time after work in which a proxy looks for letters of kernels without a rest, and the length of a later rest.
 constexpr std::chrono::milliseconds kBusy{2};
 constexpr std::chrono::microseconds kNap{50};
-/// Messages that may arrive before one that they have to follow. An honest PE comes nowhere near.
-constexpr std::size_t kMostEarly = std::size_t{1} << 16;
 
 }  // namespace
 
@@ -90,7 +84,7 @@ void Proxy::run() {
     while (!is_stopping_) {
       const bool has_moved = step();
       if (heartbeats_) beat();
-      if (!has_moved) rest(current_ || !answers_.empty());
+      if (!has_moved) rest(current_ || !outgoing_.empty() || !answers_.empty());
     }
   } catch (...) {
     setup_.on_error(std::current_exception());
@@ -114,7 +108,7 @@ bool Proxy::step() {
   for (int i = 0; i < most_messages && endpoint_->poll([this](View message) { receive(message); }); ++i)
     has_moved = true;
   has_moved |= send_answers();
-  has_moved |= send_letter();
+  has_moved |= send_letters();
   if (has_moved && setup_.access->kernel_letters() != nullptr) moved_ = std::chrono::steady_clock::now();
   return has_moved;
 }
@@ -160,21 +154,32 @@ void Proxy::tell_news(int pe, std::uint64_t look) {
 bool Proxy::send_answers() {
   bool has_moved = false;
   for (; !answers_.empty(); answers_.pop_front()) {
-    const Answer& next = answers_.front();
-    if (!send(next.header, next.data != nullptr ? setup_.access->read(next.data, next.header.bytes) : next.own)) break;
+    Answer& next = answers_.front();
+    if (!is_ready(next) || !send(next.header, next.data != nullptr ? data_of(next.reading) : next.own)) break;
+    if (next.reading) setup_.access->release(*next.reading);
     has_moved = true;
   }
   return has_moved;
+}
+
+/// Begins to read the answer's data where there is room for it.
+bool Proxy::is_ready(Answer& answer) {
+  if (!setup_.access->are_written(answer.writes)) return false;
+  if (answer.data == nullptr || answer.header.bytes == 0) return true;
+  if (!answer.reading && setup_.access->has_room())
+    answer.reading = setup_.access->read(answer.data, answer.header.bytes);
+  return answer.reading && setup_.access->is_read(*answer.reading);
 }
 
 /// Returns whether there is a letter. Letters that kernels posted before the host's go first: a flush of the host
 /// follows the work that it has waited for.
 bool Proxy::take_letter() {
   const bool has_letter = mailbox_.has_letter();
+  const Counts before = taken_;
   if (KernelLetters* const kernels = setup_.access->kernel_letters()) {
     if (const auto next = kernels->take()) {
       ++taken_.kernels;
-      current_ = Current{*next, ++taken_letters_};
+      current_ = Current{*next, ++taken_letters_, before};
       return true;
     }
   }
@@ -182,77 +187,124 @@ bool Proxy::take_letter() {
   current_ = Current{};
   taken_.mailbox = mailbox_.take(current_->letter);
   current_->number = ++taken_letters_;
+  current_->before = before;
   return true;
 }
 
-/// Sends the next letter, or as much of it as there is room for. Returns whether anything was sent.
-bool Proxy::send_letter() {
-  if (!current_ && !take_letter()) return false;
-  const Current before = *current_;
-  const bool is_sent = setup_.is_over() || (current_->letter.kind == Letter::Kind::kPut   ? send_put(*current_)
-                                            : current_->letter.kind == Letter::Kind::kGet ? send_get(*current_)
-                                                                                          : send_flush(*current_));
-  if (!is_sent) return current_->done != before.done || current_->next_peer != before.next_peer;
+/// Makes messages of letters, and sends those whose data is there. Data of several messages is read meanwhile, so a
+/// copy that takes its time holds up no other. Returns whether anything was begun or sent.
+bool Proxy::send_letters() {
+  if (setup_.is_over()) return drop_letters();
+  bool has_moved = false;
+  while (outgoing_.size() < kMostOutgoing && (current_ || take_letter()) && begin_message()) has_moved = true;
+  for (; !outgoing_.empty(); outgoing_.pop_front()) {
+    const Outgoing& next = outgoing_.front();
+    if (next.reading && !setup_.access->is_read(*next.reading)) break;
+    if (!send(next.header, data_of(next.reading))) break;
+    if (next.reading) setup_.access->release(*next.reading);
+    has_moved = true;
+    if (!next.ends) continue;
+    sent_ = *next.ends;
+    note();
+  }
+  return has_moved;
+}
+
+/// Notes all letters as sent, since the world is over. Returns whether there were any.
+bool Proxy::drop_letters() {
+  bool has_moved = !outgoing_.empty();
+  for (const Outgoing& next : outgoing_)
+    if (next.reading) setup_.access->release(*next.reading);
+  outgoing_.clear();
+  for (; current_ || take_letter(); current_.reset()) has_moved = true;
   sent_ = taken_;
+  if (has_moved) note();
+  return has_moved;
+}
+
+/// Makes the current letter's next message. Returns false if its data finds no room.
+bool Proxy::begin_message() {
+  const Letter::Kind kind = current_->letter.kind;
+  if (kind == Letter::Kind::kPut && current_->letter.bytes > 0 && !setup_.access->has_room()) return false;
+  const bool is_last = kind == Letter::Kind::kPut   ? begin_put(*current_)
+                       : kind == Letter::Kind::kGet ? begin_get(*current_)
+                                                    : begin_flush(*current_);
+  if (!is_last) return true;
   current_.reset();
+  if (!outgoing_.empty()) {
+    outgoing_.back().ends = taken_;
+    return true;
+  }
+  sent_ = taken_;
   note();
   return true;
 }
 
-bool Proxy::send_put(Current& current) {
+/// Several messages of a put are under way at a time: one is read while another is sent and a third is written. Small
+/// ones cost too much each.
+Size Proxy::piece_of(Size bytes) const {
+  constexpr Size messages = 4;
+  constexpr Size least = Size{64} << 10;
+  return std::clamp(round_up(bytes / messages, Size{4096}), std::min(least, piece_), piece_);
+}
+
+/// Returns whether it was the letter's last message.
+bool Proxy::begin_put(Current& current) {
   const Letter& letter = current.letter;
-  do {
-    Header header;
-    header.kind = Kind::kPut;
-    header.to = letter.pe;
-    header.bytes = std::min(piece_, letter.bytes - current.done);
-    header.offset = letter.offset + current.done;
-    header.has_word = letter.has_word && current.done + header.bytes == letter.bytes;
-    if (header.has_word) {
-      header.op = letter.op;
-      header.word = letter.word;
-      header.value = letter.value;
-    }
+  Header header;
+  header.kind = Kind::kPut;
+  header.to = letter.pe;
+  header.bytes = std::min(piece_of(letter.bytes), letter.bytes - current.done);
+  header.offset = letter.offset + current.done;
+  header.has_word = letter.has_word && current.done + header.bytes == letter.bytes;
+  if (header.has_word) {
+    header.op = letter.op;
+    header.word = letter.word;
+    header.value = letter.value;
+  }
+  outgoing_.push_back({header});
+  if (header.bytes > 0) {
     const auto* const from = static_cast<const std::byte*>(letter.local) + current.done;
-    if (!send(header, header.bytes == 0 ? View{} : setup_.access->read(from, header.bytes))) return false;
-    current.done += header.bytes;
-  } while (current.done < letter.bytes);
+    outgoing_.back().reading = setup_.access->read(from, header.bytes);
+  }
+  current.done += header.bytes;
   peer(letter.pe).is_unflushed = true;
-  return true;
+  return current.done >= letter.bytes;
 }
 
-bool Proxy::send_get(Current& current) {
+bool Proxy::begin_get(Current& current) {
   const Letter& letter = current.letter;
-  while (current.done < letter.bytes) {
-    Header header;
-    header.kind = Kind::kGet;
-    header.to = letter.pe;
-    header.bytes = std::min(piece_, letter.bytes - current.done);
-    header.offset = letter.offset + current.done;
-    header.value = questions_ + 1;
-    if (!send(header, {})) return false;
-    asked_[++questions_] = {static_cast<std::byte*>(letter.local) + current.done, header.bytes, letter.pe,
-                            current.number};
-    ++open_.try_emplace(current.number, Open{0, sent_}).first->second.answers;
-    current.done += header.bytes;
-  }
-  return true;
+  if (letter.bytes == 0) return true;
+  Header header;
+  header.kind = Kind::kGet;
+  header.to = letter.pe;
+  header.bytes = std::min(piece_, letter.bytes - current.done);
+  header.offset = letter.offset + current.done;
+  ask(header, static_cast<std::byte*>(letter.local) + current.done);
+  current.done += header.bytes;
+  return current.done >= letter.bytes;
 }
 
-bool Proxy::send_flush(Current& current) {
-  for (int& pe = current.next_peer; pe < setup_.place.pes; ++pe) {
-    if (!peer(pe).is_unflushed) continue;
-    Header header;
-    header.kind = Kind::kFlush;
-    header.to = pe;
-    header.value = questions_ + 1;
-    if (!send(header, {})) return false;
-    asked_[++questions_] = {nullptr, 0, pe, current.number};
-    ++open_.try_emplace(current.number, Open{0, sent_}).first->second.answers;
-    peer(pe).is_unflushed = false;
+bool Proxy::begin_flush(Current& current) {
+  while (current.next_peer < setup_.place.pes && !peer(current.next_peer).is_unflushed) ++current.next_peer;
+  if (current.next_peer == setup_.place.pes) {
+    flushes_.emplace(current.number, taken_);
+    return true;
   }
-  flushes_.emplace(current.number, taken_);
-  return true;
+  Header header;
+  header.kind = Kind::kFlush;
+  header.to = current.next_peer;
+  peer(current.next_peer).is_unflushed = false;
+  ask(header, nullptr);
+  return false;
+}
+
+/// Asks a PE for the current letter.
+void Proxy::ask(Header header, std::byte* to) {
+  header.value = ++questions_;
+  asked_[questions_] = {to, header.bytes, header.to, current_->number};
+  ++open_.try_emplace(current_->number, Open{0, current_->before}).first->second.answers;
+  outgoing_.push_back({header});
 }
 
 /// Returns false if there is no room.
@@ -269,130 +321,14 @@ bool Proxy::send(Header header, View payload) {
   return true;
 }
 
-void Proxy::receive(View message) {
-  const auto header = keys_.open(message, plain_);
-  if (!header) {
-    if (!has_dropped_)
-      log_line(LogLevel::kWarn,
-               [&] { return fmt::format("PE {} drops messages that no PE has sent", setup_.place.me); });
-    has_dropped_ = true;
-    return;
-  }
-  Peer& from = peer(header->from);
-  if (heartbeats_) heartbeats_->hear(header->from, Heartbeats::Clock::now());
-  from.was_heard.store(true, std::memory_order_relaxed);
-  if (header->number <= from.received) return;
-  if (header->number > from.received + 1) {
-    if (from.early.size() >= kMostEarly)
-      throw RuntimeFailure(fmt::format("message {} of PE {} has not arrived, {} later ones have", from.received + 1,
-                                       header->from, from.early.size()));
-    from.early.emplace(header->number, Bytes(message.begin(), message.end()));
-    return;
-  }
-  carry_out_next(from, *header, message);
-  for (auto next = from.early.begin(); next != from.early.end() && next->first == from.received + 1;
-       next = from.early.begin()) {
-    const Bytes waiting = std::move(next->second);
-    from.early.erase(next);
-    carry_out_next(from, *keys_.open(waiting, plain_), waiting);
-  }
-}
-
-/// Carries out the message of which `plain_` is the decrypted data.
-void Proxy::carry_out_next(Peer& from, const Header& header, View message) {
-  const View data = message.subspan(static_cast<std::size_t>(kHeaderBytes));
-  carry_out(header, keys_.seal_choice() == Seal::kAll ? View(plain_) : data);
-  from.received = header.number;
-}
-
-void Proxy::carry_out(const Header& header, View data) {
-  if (setup_.is_over()) return;
-  switch (header.kind) {
-    case Kind::kPut:
-      return put(header, data);
-    case Kind::kGet:
-      return answer_get(header);
-    case Kind::kFlush: {
-      setup_.access->finish();
-      Answer answer;
-      answer.header.kind = Kind::kFlushed;
-      answer.header.to = header.from;
-      answer.header.value = header.value;
-      answers_.push_back(answer);
-      return;
-    }
-    case Kind::kGot:
-    case Kind::kFlushed:
-      return take_answer(header, data);
-    case Kind::kBeat:
-      if (!heartbeats_) return;
-      heartbeats_->take_look(header.from, header.value);
-      if (!data.empty() && setup_.heartbeat->on_news) setup_.heartbeat->on_news(header.from, data);
-      return;
-  }
-}
-
-void Proxy::require_within(const Header& header, Size offset, Size bytes) const {
-  const Size most = bytes_.load(std::memory_order_acquire);
-  if (offset < 0 || bytes < 0 || bytes > most || offset > most - bytes)
-    throw InvalidArgument(fmt::format("PE {} reaches for bytes {} to {} of PE {}, which has {}", header.from, offset,
-                                      static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(bytes),
-                                      setup_.place.me, most));
-}
-
-void Proxy::put(const Header& header, View data) {
-  require_within(header, header.offset, header.bytes);
-  if (header.has_word) {
-    require_within(header, header.word, Size{sizeof(Signal)});
-    if (header.word % Size{sizeof(Signal)} != 0)
-      throw InvalidArgument(fmt::format("PE {} signals offset {} of PE {}, allowed are multiples of {}", header.from,
-                                        header.word, setup_.place.me, sizeof(Signal)));
-  }
-  order_enters_process();
-  std::byte* const to = own() + header.offset;
-  if (!header.has_word) return setup_.access->write_packets(to, data);
-  if (!data.empty()) setup_.access->write(to, data);
-  change_word(header);
-}
-
-void Proxy::change_word(const Header& header) {
-  setup_.access->change(*reinterpret_cast<Signal*>(own() + header.word), header.op, header.value);
-  setup_.ring();
-}
-
-void Proxy::answer_get(const Header& header) {
-  require_within(header, header.offset, header.bytes);
-  if (header.bytes > piece_)
-    throw InvalidArgument(
-        fmt::format("PE {} asks for {} bytes at once, allowed are {}", header.from, header.bytes, piece_));
-  Answer answer;
-  answer.header.kind = Kind::kGot;
-  answer.header.to = header.from;
-  answer.header.bytes = header.bytes;
-  answer.header.value = header.value;
-  answer.data = own() + header.offset;
-  answers_.push_back(answer);
-}
-
-void Proxy::take_answer(const Header& header, View data) {
-  const auto found = asked_.find(header.value);
-  if (found == asked_.end() || found->second.pe != header.from || found->second.bytes != header.bytes)
-    throw RuntimeFailure(fmt::format("PE {} answers what PE {} has not asked", header.from, setup_.place.me));
-  if (!data.empty()) {
-    setup_.access->write(found->second.to, data);
-    setup_.access->finish();
-  }
-  const std::uint64_t letter = found->second.letter;
-  asked_.erase(found);
-  if (--open_.at(letter).answers > 0) return;
-  open_.erase(letter);
-  note();
-}
-
 /// Letters before the first one that waits for an answer are done.
 void Proxy::note() {
   const bool all_answered = open_.empty();
-  const Counts answered = all_answered ? sent_ : open_.begin()->second.before;
+  Counts answered = sent_;
+  if (!all_answered) {
+    answered.mailbox = std::min(answered.mailbox, open_.begin()->second.before.mailbox);
+    answered.kernels = std::min(answered.kernels, open_.begin()->second.before.kernels);
+  }
   for (auto next = flushes_.begin(); next != flushes_.end() && (all_answered || next->first < open_.begin()->first);
        next = flushes_.erase(next))
     flushed_ = next->second.mailbox;

@@ -73,18 +73,27 @@ class Proxy {
     std::uint64_t mailbox = 0;
     std::uint64_t kernels = 0;
   };
-  /// The letter that is being sent.
+  /// The letter that is being made to messages.
   struct Current {
     Letter letter;
     std::uint64_t number = 0;
-    Size done = 0;      ///< bytes that are sent, or asked for
+    Counts before;      ///< letters before it
+    Size done = 0;      ///< bytes that are in messages, or asked for
     int next_peer = 0;  ///< of a flush
+  };
+  /// A message of a letter. It waits for its data, which is read beside that of others, and for room.
+  struct Outgoing {
+    Header header;
+    std::optional<Reading> reading = {};
+    std::optional<Counts> ends = {};  ///< letters up to which all is sent with it
   };
   /// An answer to a PE that asked, or news for it.
   struct Answer {
     Header header;
     const std::byte* data = nullptr;  ///< null: `own`
     Bytes own = {};
+    std::optional<Reading> reading = {};
+    std::uint64_t writes = 0;  ///< the mark of writes that have to be in memory before
   };
   /// The answers that a letter waits for.
   struct Open {
@@ -107,12 +116,18 @@ class Proxy {
   void beat();
   void tell_news(int pe, std::uint64_t look);
   bool send_answers();
+  bool is_ready(Answer& answer);
   bool take_letter();
-  bool send_letter();
-  bool send_put(Current& current);
-  bool send_get(Current& current);
-  bool send_flush(Current& current);
+  bool send_letters();
+  bool drop_letters();
+  bool begin_message();
+  Size piece_of(Size bytes) const;
+  bool begin_put(Current& current);
+  bool begin_get(Current& current);
+  bool begin_flush(Current& current);
+  void ask(Header header, std::byte* to);
   bool send(Header header, View payload);
+  View data_of(const std::optional<Reading>& reading) const { return reading ? reading->data : View{}; }
   void receive(View message);
   void carry_out_next(Peer& from, const Header& header, View message);
   void carry_out(const Header& header, View data);
@@ -133,6 +148,7 @@ class Proxy {
   std::atomic<Size> bytes_;
   std::vector<Peer> peers_;
   std::optional<Current> current_;
+  std::deque<Outgoing> outgoing_;  // messages of letters, in their order
   std::deque<Answer> answers_;
   std::map<std::uint64_t, Asked> asked_;     // by the number that the answer repeats
   std::map<std::uint64_t, Open> open_;       // by letter

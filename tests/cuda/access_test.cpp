@@ -20,14 +20,22 @@ TEST(GpuAccess, ReadsAndWritesInOrder) {
     for (int round = 0; round < 40; ++round) {  // more than may be on its way together
       data.back() = static_cast<std::byte>(round);
       access.write(memory.data(), data);
-      const View read = access.read(memory.data(), 1 << 12);
-      EXPECT_TRUE(std::equal(read.begin(), read.end(), data.begin(), data.end()));
+      const wire::Reading read = access.read(memory.data(), 1 << 12);
+      ASSERT_TRUE(access.is_read(read));
+      EXPECT_TRUE(std::equal(read.data.begin(), read.data.end(), data.begin(), data.end()));
+      access.release(read);
     }
     Signal word{};
     access.change(word, SignalOp::kSet, 5);
     access.change(word, SignalOp::kAdd, 3);
     access.finish();
     EXPECT_EQ(access.value_of(word), 8U);
+    EXPECT_TRUE(access.are_written(access.mark_writes()));
+    std::vector<wire::Reading> readings;
+    while (access.has_room()) readings.push_back(access.read(memory.data() + readings.size(), 1));
+    EXPECT_GT(readings.size(), 1U);
+    access.release(readings[0]);
+    EXPECT_TRUE(access.has_room());
   }
   EXPECT_EQ(test::allocations_left(), before);
 }

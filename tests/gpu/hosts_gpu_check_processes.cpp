@@ -60,6 +60,29 @@ void check_collectives(const Place& place) {
   }
 }
 
+/// 10,000 calls of each collective in replayed graphs, with data that changes.
+void check_replays(const Place& place) {
+  CudaProcess process(place.id, place.pe, place.pes, options_of(place));
+  Stream stream = process.world().make_stream("main");
+  std::vector<Collective> seen;
+  for (const AlgorithmInfo& algorithm : algorithms_between_nodes(place.pes)) {
+    if (std::count(seen.begin(), seen.end(), algorithm.collective) > 0) continue;
+    seen.push_back(algorithm.collective);
+    RoundsCase c;
+    c.algorithm = algorithm;
+    c.count = 1003;
+    c.rounds = 10'000;
+    c.graph = true;
+    const auto begin = Clock::now();
+    const Size wrong = CollectiveRounds<float>(process.world(), c, capture_graph).run(stream).wrong;
+    count(place,
+          fmt::format("10,000 replays of {} {}, {:.0f} s", name(algorithm.collective), algorithm.name,
+                      us_since(begin) / 1e6),
+          wrong);
+    std::fflush(stdout);
+  }
+}
+
 void check_operators(const Place& place) {
   CudaProcess process(place.id, place.pe, place.pes, options_of(place));
   Stream stream = process.world().make_stream("main");
@@ -136,14 +159,33 @@ struct Part {
   const char* name;
   void (*run)(const Place&);
 };
-constexpr Part kParts[] = {
-    {"streams", check_streams},     {"captured", check_captured}, {"collectives", check_collectives},
-    {"operators", check_operators}, {"times", print_times},       {"killed", check_killed_peer}};
+constexpr Part kParts[] = {{"streams", check_streams},         {"captured", check_captured},
+                           {"collectives", check_collectives}, {"operators", check_operators},
+                           {"replays", check_replays},         {"times", print_times},
+                           {"killed", check_killed_peer}};
+
+/// A part that runs in a world of its own, by its number in kParts.
+struct Run {
+  std::size_t part;
+  UniqueId id;
+};
+
+/// Returns the parts of those names, in the order of kParts; without names all.
+std::vector<Run> runs_of(const std::vector<std::string>& names) {
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < std::size(kParts); ++i)
+    if (names.empty() || std::count(names.begin(), names.end(), kParts[i].name) > 0)
+      runs.push_back({i, UniqueId::create()});
+  return runs;
+}
 
 /// Starts one host. Its output is this program's.
-pid_t start(int host, int hosts, const std::vector<UniqueId>& ids) {
+pid_t start(int host, int hosts, const std::vector<Run>& runs) {
   std::vector<std::string> words{"/proc/self/exe", "--host", std::to_string(host), std::to_string(hosts)};
-  for (const UniqueId& id : ids) words.push_back(id.text());
+  for (const Run& run : runs) {
+    words.push_back(std::to_string(run.part));
+    words.push_back(run.id.text());
+  }
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -157,15 +199,16 @@ pid_t start(int host, int hosts, const std::vector<UniqueId>& ids) {
 
 }  // namespace
 
-void check_processes(int hosts) {
-  std::vector<UniqueId> ids;
-  for (std::size_t i = 0; i < std::size(kParts); ++i) ids.push_back(UniqueId::create());
+void check_processes(int hosts, const std::vector<std::string>& parts) {
+  const std::vector<Run> runs = runs_of(parts);
+  if (runs.empty()) return report("parts of processes", "no part has such a name");
+  const bool kills = runs.back().part + 1 == std::size(kParts);
   std::vector<pid_t> all;
-  for (int host = 0; host < hosts; ++host) all.push_back(start(host, hosts, ids));
+  for (int host = 0; host < hosts; ++host) all.push_back(start(host, hosts, runs));
   for (int host = 0; host < hosts; ++host) {
     int status = 0;
     waitpid(all[static_cast<std::size_t>(host)], &status, 0);
-    const bool is_victim = host == hosts - 1;
+    const bool is_victim = kills && host == hosts - 1;
     const bool is_right =
         is_victim ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
     report(fmt::format("process {} of {} hosts", host, hosts), is_right ? "" : fmt::format("status {:#x}", status));
@@ -175,14 +218,15 @@ void check_processes(int hosts) {
 int run_host(std::span<char* const> words) {
   const int host = std::atoi(words[0]);
   const int hosts = std::atoi(words[1]);
-  for (std::size_t i = 0; i < std::size(kParts); ++i) {
+  for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
+    const Part& part = kParts[std::min(static_cast<std::size_t>(std::atoi(words[i])), std::size(kParts) - 1)];
     const auto begin = Clock::now();
     try {
-      kParts[i].run({UniqueId::from_text(words[2 + i]), host, hosts});
+      part.run({UniqueId::from_text(words[i + 1]), host, hosts});
     } catch (const std::exception& error) {
-      report(fmt::format("PE {}: {}", host, kParts[i].name), error.what());
+      report(fmt::format("PE {}: {}", host, part.name), error.what());
     }
-    if (host == 0) std::printf("%s: %.1f s\n", kParts[i].name, us_since(begin) / 1e6);
+    if (host == 0) std::printf("%s: %.1f s\n", part.name, us_since(begin) / 1e6);
     std::fflush(stdout);
   }
   return finish();

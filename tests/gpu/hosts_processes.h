@@ -12,8 +12,9 @@
 
 namespace tandem::test {
 
-/// Starts this program once for each GPU, as a host of its own, and counts the checks that fail in any process.
-void check_processes(int hosts);
+/// Starts this program once for each GPU, as a host of its own, and counts the checks that fail in any process. Without
+/// names all parts run.
+void check_processes(int hosts, const std::vector<std::string>& parts);
 
 /// One such process: runs the checks of a world on PE `pe`, and prints the time of calls. Returns an exit code.
 int run_host(std::span<char* const> words);

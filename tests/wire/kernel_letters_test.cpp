@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 
 #include "wire/pes.h"
 
@@ -11,15 +12,30 @@ namespace {
 constexpr Size kData = 4096;
 constexpr Size kWord = 64;
 
-/// Memory that is written later, in order, as a GPU's stream of copies does. Some looks for letters of kernels let one
-/// write go ahead, unless hold() was called.
+/// Memory that is read and written later, in order, as a GPU's streams of copies do. Some looks for letters of kernels
+/// let one write go ahead, unless hold() was called. A reading takes its data at the third question whether it is read.
 class LateAccess final : public Access {
  public:
-  /// From now on, only finish() and what calls it let writes go ahead.
+  static constexpr std::size_t kReadings = 3;
+
+  /// From now on, only finish(), are_written() and what calls them let writes go ahead.
   void hold() { held_ = true; }
-  View read(const std::byte* from, Size bytes) override {
-    finish();
-    return {from, static_cast<std::size_t>(bytes)};
+  bool has_room() const override { return readings_.size() < kReadings; }
+  Reading read(const std::byte* from, Size bytes) override {
+    LateReading& late = readings_[++read_];
+    late = {from, Bytes(static_cast<std::size_t>(bytes)), 0};
+    return {late.data, read_};
+  }
+  bool is_read(const Reading& reading) override {
+    LateReading& late = readings_.at(reading.number);
+    if (++late.questions == 3) std::memcpy(late.data.data(), late.from, late.data.size());
+    return late.questions >= 3;
+  }
+  void release(const Reading& reading) override { readings_.erase(reading.number); }
+  std::uint64_t mark_writes() override { return added_; }
+  bool are_written(std::uint64_t mark) override {
+    if (applied_ < mark) apply_first();
+    return applied_ >= mark;
   }
   void write(std::byte* to, View data) override { add({to, {data.begin(), data.end()}, nullptr, 0}); }
   Epoch value_of(const Signal& word) override {
@@ -62,8 +78,15 @@ class LateAccess final : public Access {
     Epoch value;
   };
 
+  struct LateReading {
+    const std::byte* from = nullptr;
+    Bytes data;
+    int questions = 0;
+  };
+
   void add(Write write) {
     const std::lock_guard lock(mutex_);
+    ++added_;
     late_.push_back(std::move(write));
   }
   /// Returns false if there is none.
@@ -72,6 +95,7 @@ class LateAccess final : public Access {
     if (late_.empty()) return false;
     const Write next = std::move(late_.front());
     late_.pop_front();
+    ++applied_;
     if (next.word != nullptr)
       memory_.change(*next.word, SignalOp::kSet, next.value);
     else
@@ -86,6 +110,10 @@ class LateAccess final : public Access {
   HostAccess memory_;
   std::mutex mutex_;
   std::deque<Write> late_;
+  std::uint64_t added_ = 0;    // writes
+  std::uint64_t applied_ = 0;  // of them
+  std::map<std::uint64_t, LateReading> readings_;
+  std::uint64_t read_ = 0;
   std::atomic<unsigned> looks_{0};
   std::atomic<bool> held_{false};
 };

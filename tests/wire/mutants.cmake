@@ -23,15 +23,15 @@ function(tandem_wire_mutant name source sed case)
 endfunction()
 
 tandem_wire_mutant(
-  data_before_the_word proxy
+  data_before_the_word proxy_messages
   "s/^  if .*access->write\\(to, data\\);/  change_word(header);\\n&/; s/^  change_word\\(header\\);$//"
   "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
-tandem_wire_mutant(order_of_numbers proxy "s/header->number > from.received \\+ 1/false/"
+tandem_wire_mutant(order_of_numbers proxy_messages "s/header->number > from.received \\+ 1/false/"
                    "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
-tandem_wire_mutant(refusal_of_repeats proxy "s/header->number <= from.received/false/" "Proxies.AddEachSignalOnce")
-tandem_wire_mutant(bounds proxy "s/offset < 0 .* most - bytes/false/" "Proxies.RefuseWhatReachesBeyondTheirMemory")
+tandem_wire_mutant(refusal_of_repeats proxy_messages "s/header->number <= from.received/false/" "Proxies.AddEachSignalOnce")
+tandem_wire_mutant(bounds proxy_messages "s/offset < 0 .* most - bytes/false/" "Proxies.RefuseWhatReachesBeyondTheirMemory")
 tandem_wire_mutant(authentication message "s/(raw\\(from_.*\\)\\)) != 0/\\1 > 0/" "*Messages.AreRefusedWithAnyBitChanged*")
 tandem_wire_mutant(heartbeats proxy "s/send\\(header, \\{\\}\\);  .*/{}/" "Heart.BeatsAlongTheRailAlone")
-tandem_wire_mutant(answers_to_flushes proxy "/::send_flush/,/^}/ s/\\+\\+open_.*//"
+tandem_wire_mutant(answers_to_flushes proxy "/::ask/,/^}/ s/\\+\\+open_.*//"
                    "Proxies.AnswerFlushesOnceTheOtherSideHasAnswered")
-tandem_wire_mutant(data_before_answers proxy "s/setup_.access->finish\\(\\);//" "KernelLetters.AreAnsweredOnceDataIsInPlace")
+tandem_wire_mutant(data_before_answers proxy "s/!setup_.access->are_written\\(answer.writes\\)/false/" "KernelLetters.AreAnsweredOnceDataIsInPlace")

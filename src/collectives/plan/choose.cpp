@@ -27,11 +27,24 @@ Size bytes_of(Collective collective, const CollectiveOptions& options, const Tea
              output_elements(collective, options.max_count, team.size, options.root, options.root));
 }
 
+/// Returns whether the PEs of a team are GPUs of several nodes, whose messages go through proxies.
+bool goes_by_proxies(const World& world, const Team& team) {
+  return world.device() == DeviceKind::kGpu && !team.one_node();
+}
+
+/// The tables are predictions for NICs that kernels command. A proxy takes some 10 us for each message, so fewer blocks
+/// are quicker there (bench/NOTES.md).
+int most_blocks(const World& world, const Team& team, Size bytes) {
+  const int sms = world.machine().gpu.sm_count;
+  return goes_by_proxies(world, team) ? std::min(sms, static_cast<int>(std::clamp<Size>(bytes >> 19, 1, 8))) : sms;
+}
+
 /// Returns the tables' choice (src/tune/selection.h) for the largest call, else the first algorithm that the team can
 /// run.
 CollectiveChoice choose(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
   const auto is_possible = [&](const std::string& algorithm) {
     const Algorithm* const found = find_algorithm(collective, algorithm);
+    if (goes_by_proxies(world, team) && algorithm == "two_level_ll") return false;  // twice the bytes
     const bool has_copy_engine = world.machine().gpu.copy_engines > 0 && !world.checks_calls();
     return found != nullptr && can_run(*found, team) && (has_copy_engine || !found->info.by_copy_engine) &&
            why_unfit(*found, world.machine(), options).empty();
@@ -43,7 +56,7 @@ CollectiveChoice choose(const World& world, Collective collective, const Collect
                      team, world.machine());
   };
   if (const auto choice = tune::choose(world.machine(), options.selection, query, is_possible, copies))
-    return {choice->algorithm, std::min(choice->blocks, world.machine().gpu.sm_count), OptionSource::kTable,
+    return {choice->algorithm, std::min(choice->blocks, most_blocks(world, team, query.bytes)), OptionSource::kTable,
             choice->blocks > 0 ? OptionSource::kTable : OptionSource::kRule,
             fmt::format("selection table {}: {}", choice->table, choice->source)};
   for (const Algorithm& algorithm : algorithms_of(collective))

@@ -41,6 +41,7 @@ Driver load() {
   find(found.primary_context_release, "cuDevicePrimaryCtxRelease");
   find(found.context_push, "cuCtxPushCurrent");
   find(found.context_pop, "cuCtxPopCurrent");
+  find(found.stream_write_value, "cuStreamWriteValue64");
   find(found.tensor_map_encode_tiled, "cuTensorMapEncodeTiled");
   find(found.error_string, "cuGetErrorString");
   return found;

@@ -25,6 +25,7 @@ struct Driver {
   decltype(&cuDevicePrimaryCtxRelease) primary_context_release;
   decltype(&cuCtxPushCurrent) context_push;
   decltype(&cuCtxPopCurrent) context_pop;
+  decltype(&cuStreamWriteValue64) stream_write_value;
   decltype(&cuTensorMapEncodeTiled) tensor_map_encode_tiled;
   decltype(&cuGetErrorString) error_string;
 };

@@ -4,15 +4,13 @@
 #include <new>
 
 #include "cuda/driver/device_guard.h"
+#include "cuda/driver/driver.h"
 #include "cuda/driver/error.h"
 #include "tandem/error.h"
 
 namespace tandem::cuda {
 
 namespace {
-
-/// Messages whose data may be on its way to the GPU together.
-constexpr Size kTogether = 16;
 
 template <class T>
 T* pinned(Size bytes) {
@@ -27,7 +25,7 @@ T* pinned(Size bytes) {
 
 GpuAccess::GpuAccess(int device, const wire::Place& place, Size most)
     : device_(device),
-      room_(kTogether * round_up(most, 64)),
+      most_(round_up(most, 64)),
       pinned_([device] {
         const DeviceGuard current(device);
         return pinned<Pinned>(sizeof(Pinned));
@@ -35,30 +33,39 @@ GpuAccess::GpuAccess(int device, const wire::Place& place, Size most)
       letters_(pinned_->slots, &pinned_->progress) {
   mail_ = {place.base, place.stride, place.node_size, place.me, pinned_->slots, &pinned_->progress, nullptr};
   try {
-    allocate(most);
+    allocate();
   } catch (...) {
-    release();
+    free_all();
     throw;
   }
 }
 
-void GpuAccess::allocate(Size most) {
+void GpuAccess::allocate() {
   const DeviceGuard current(device_);
-  read_to_ = pinned<std::byte>(most);
-  outgoing_ = pinned<std::byte>(room_);
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  read_to_ = pinned<std::byte>(kReadings * most_);
+  for (int i = kReadings - 1; i >= 0; --i) free_.push_back(read_to_ + i * most_);
+  write_from_ = pinned<std::byte>(kSections * kMessagesOfSection * most_);
+  for (cudaStream_t* const stream : {&reading_, &writing_})
+    check(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "cudaStreamCreate");
   check(cudaMalloc(&mail_.posted, 2 * sizeof(std::uint64_t)), "cudaMalloc");
-  check(cudaMemsetAsync(mail_.posted, 0, 2 * sizeof(std::uint64_t), stream_), "cudaMemset");
+  check(cudaMemsetAsync(mail_.posted, 0, 2 * sizeof(std::uint64_t), writing_), "cudaMemset");
+  finish();
   // The driver sets up the first copy of a stream; later ones find everything there.
-  read(reinterpret_cast<const std::byte*>(mail_.posted), sizeof(std::uint64_t));
+  const auto* const from = reinterpret_cast<const std::byte*>(mail_.posted);
+  release(read(from, sizeof(std::uint64_t)));
+  write(reinterpret_cast<std::byte*>(mail_.posted), View(reinterpret_cast<std::byte*>(&pinned_->value), sizeof(Epoch)));
+  mark_writes();
+  check(cudaStreamSynchronize(reading_), "cudaStreamSynchronize");
+  finish();
 }
 
-void GpuAccess::release() noexcept {
+void GpuAccess::free_all() noexcept {
   try {
     const DeviceGuard current(device_);
-    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+    for (const cudaStream_t stream : {reading_, writing_})
+      if (stream != nullptr) cudaStreamDestroy(stream);
     cudaFree(mail_.posted);
-    cudaFreeHost(outgoing_);
+    cudaFreeHost(write_from_);
     cudaFreeHost(read_to_);
     cudaFreeHost(pinned_);
   } catch (const RuntimeFailure&) {
@@ -66,7 +73,7 @@ void GpuAccess::release() noexcept {
   }
 }
 
-GpuAccess::~GpuAccess() { release(); }
+GpuAccess::~GpuAccess() { free_all(); }
 
 /// The thread's calls are allowed while another thread captures a stream.
 void GpuAccess::start() {
@@ -75,39 +82,72 @@ void GpuAccess::start() {
   check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
 }
 
-View GpuAccess::read(const std::byte* from, Size bytes) {
+/// Stores a value to a word behind all earlier work of the stream, whose writes are visible then.
+void GpuAccess::store_behind(cudaStream_t stream, const std::uint64_t* word, std::uint64_t value) {
+  check(driver().stream_write_value(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+        "cuStreamWriteValue64");
+}
+
+wire::Reading GpuAccess::read(const std::byte* from, Size bytes) {
   const auto size = static_cast<std::size_t>(bytes);
-  check(cudaMemcpyAsync(read_to_, from, size, cudaMemcpyDefault, stream_), "a copy for another node");
-  finish();
-  return {read_to_, size};
+  std::byte* const to = free_.back();
+  free_.pop_back();
+  check(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, reading_), "a copy for another node");
+  store_behind(reading_, &pinned_->read, ++reads_);
+  return {{to, size}, reads_};
+}
+
+bool GpuAccess::is_read(const wire::Reading& reading) {
+  return std::atomic_ref(pinned_->read).load(std::memory_order_acquire) >= reading.number;
+}
+
+/// The part is used by a later copy of the same stream, so that its own need not be complete.
+void GpuAccess::release(const wire::Reading& reading) { free_.push_back(read_to_ + (reading.data.data() - read_to_)); }
+
+std::byte* GpuAccess::stage(Size bytes) {
+  if (used_ + bytes > kMessagesOfSection * most_) {
+    marks_of_sections_[section_] = mark_writes();
+    section_ = (section_ + 1) % kSections;
+    used_ = 0;
+    if (!are_written(marks_of_sections_[section_])) finish();
+  }
+  std::byte* const staged = write_from_ + static_cast<Size>(section_) * kMessagesOfSection * most_ + used_;
+  used_ += round_up(bytes, 64);
+  return staged;
 }
 
 /// Copies of one stream are carried out in their order, so a word's change follows its data
 /// (tests/gpu/hosts_gpu_check.cpp).
 void GpuAccess::write(std::byte* to, View data) {
-  const Size bytes = round_up(static_cast<Size>(data.size()), 64);
-  if (used_ + bytes > room_) finish();
-  std::byte* const staged = outgoing_ + used_;
-  used_ += bytes;
+  std::byte* const staged = stage(static_cast<Size>(data.size()));
   std::memcpy(staged, data.data(), data.size());
-  check(cudaMemcpyAsync(to, staged, data.size(), cudaMemcpyDefault, stream_), "a copy of another node's data");
+  check(cudaMemcpyAsync(to, staged, data.size(), cudaMemcpyDefault, writing_), "a copy of another node's data");
+  is_marked_ = false;
 }
 
+/// The read follows the writes so far.
 Epoch GpuAccess::value_of(const Signal& word) {
-  Epoch value = 0;
-  std::memcpy(&value, read(reinterpret_cast<const std::byte*>(&word.value), sizeof(value)).data(), sizeof(value));
-  return value;
+  check(cudaMemcpyAsync(&pinned_->value, &word.value, sizeof(Epoch), cudaMemcpyDefault, writing_), "a copy of a word");
+  finish();
+  return pinned_->value;
 }
 
 /// Nobody but this proxy adds to a word that other nodes add to (tandem/block.h), so an addition may read and write.
 void GpuAccess::change(Signal& word, SignalOp op, Epoch value) {
-  const Epoch changed = op == SignalOp::kSet ? value : value_of(word) + value;
-  write(reinterpret_cast<std::byte*>(&word.value), std::as_bytes(std::span(&changed, 1)));
+  store_behind(writing_, &word.value, op == SignalOp::kSet ? value : value_of(word) + value);
+  is_marked_ = false;
 }
 
-void GpuAccess::finish() {
-  check(cudaStreamSynchronize(stream_), "copies between nodes");
-  used_ = 0;
+std::uint64_t GpuAccess::mark_writes() {
+  if (!is_marked_) store_behind(writing_, &pinned_->written, ++marks_);
+  is_marked_ = true;
+  return marks_;
 }
+
+bool GpuAccess::are_written(std::uint64_t mark) {
+  return std::atomic_ref(pinned_->written).load(std::memory_order_acquire) >= mark;
+}
+
+void GpuAccess::finish() { check(cudaStreamSynchronize(writing_), "copies between nodes"); }
 
 }  // namespace tandem::cuda

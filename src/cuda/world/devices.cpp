@@ -42,6 +42,17 @@ bool may_have_nodes() {
          (value("LOCAL_WORLD_SIZE") && value("LOCAL_WORLD_SIZE") != value("WORLD_SIZE"));
 }
 
+/// No kernel of the library has a larger stack on GPUs.
+constexpr std::size_t kStackBytes = 2048;
+
+/// The driver enlarges the stack at the first launch that needs more, and waits there for all that runs on the GPU.
+/// Kernels that run may wait for a proxy, whose copies need the driver meanwhile. So it is enlarged with the world.
+void enlarge_stack() {
+  std::size_t bytes = 0;
+  check(cudaDeviceGetLimit(&bytes, cudaLimitStackSize), "cudaDeviceGetLimit");
+  if (bytes < kStackBytes) check(cudaDeviceSetLimit(cudaLimitStackSize, kStackBytes), "cudaDeviceSetLimit");
+}
+
 class Kernels final : public world::LoadedKernels {
  public:
   explicit Kernels(bool several_nodes) : several_nodes_(several_nodes) {}
@@ -49,7 +60,10 @@ class Kernels final : public world::LoadedKernels {
   /// Loads them on the current GPU.
   void load() {
     load_signal_kernels();
-    if (several_nodes_) load_mail_kernels();
+    if (several_nodes_) {
+      enlarge_stack();
+      load_mail_kernels();
+    }
     for (const detail::DeviceKernel* kernel : registered_kernels()) {
       const detail::DeviceKernel* const form = form_of(kernel);
       const detail::DeviceKernel* const loaded = form != nullptr ? form : kernel;

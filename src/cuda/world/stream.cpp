@@ -56,8 +56,10 @@ void CudaStream::gemm(const Gemm& gemm, const Context& context) {
   const int sms = use_.sms;
   const SkinnyKernel* const decode = skinny_kernel(gemm, sms);
   // cuBLASLt's kernels are loaded at their first call, which waits for kernels that run on the GPU. On a shared GPU
-  // these may wait for this call. The library's own kernels are loaded already.
-  const bool is_for_cublas = decode == nullptr && (use_.sharing == 1 || !has_own_kernel(gemm));
+  // these may wait for this call, and between nodes for a proxy, whose copies need the driver meanwhile. The library's
+  // own kernels are loaded already.
+  const bool may_load = use_.sharing == 1 && mail() == nullptr;
+  const bool is_for_cublas = decode == nullptr && (may_load || !has_own_kernel(gemm));
   if (is_for_cublas && plain_gemms_.takes(gemm)) {
     if (profiler != nullptr) profiler->note_work(named(), "gemm", trace::SpanKind::kCompute, 0);
     return plain_gemms_.run(gemm, stream_);

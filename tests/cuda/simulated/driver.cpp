@@ -1,6 +1,7 @@
 // Memory is that of PEs on CPUs, which processes can hand to each other.
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -224,6 +225,11 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   *value = attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWriteValue64(CUstream, CUdeviceptr word, std::uint64_t value, unsigned) {
+  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(pointer(word))).store(value, std::memory_order_release);
   return CUDA_SUCCESS;
 }
 

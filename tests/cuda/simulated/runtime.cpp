@@ -113,6 +113,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
       {"cuMemGetAllocationPropertiesFromHandle", address(cuMemGetAllocationPropertiesFromHandle)},
       {"cuMemGetAddressRange", address(cuMemGetAddressRange)},
       {"cuDeviceGetAttribute", address(cuDeviceGetAttribute)},
+      {"cuStreamWriteValue64", address(cuStreamWriteValue64)},
       {"cuTensorMapEncodeTiled", address(cuTensorMapEncodeTiled)},
       {"cuGetErrorString", address(cuGetErrorString)},
       {"cuDevicePrimaryCtxRetain", address(cuDevicePrimaryCtxRetain)},
@@ -177,6 +178,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
+cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit) {
+  *value = 1024;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
