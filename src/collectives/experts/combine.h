@@ -43,13 +43,6 @@ struct CombineRows {
  private:
   template <class Block>
   using Values = decltype(std::declval<Block&>().template load<float>(static_cast<const T*>(nullptr), Range{}));
-  template <class Block>
-  using Row = decltype(std::declval<Block&>().template load<T>(static_cast<const T*>(nullptr), Range{}));
-
-  template <class Fragment>
-  TANDEM_DEVICE static auto in_f32(const Fragment& row) {
-    return row.map([](T x) { return convert<float>(x); });
-  }
 
   TANDEM_DEVICE static Range elements(Range bytes) {
     return {bytes.begin / Size{sizeof(T)}, bytes.end / Size{sizeof(T)}};
@@ -75,7 +68,7 @@ struct CombineRows {
     }
   }
 
-  /// The rows of a token here, in the order of its choices, and their weights.
+  /// The rows of a token here, and their weights.
   struct Share {
     Choices<std::int32_t> places;
     Choices<float> weights;
@@ -84,8 +77,7 @@ struct CombineRows {
   TANDEM_DEVICE static Share share_of(Block& block, const Routing& r, int pe, Size token,
                                       const Choices<std::int32_t>& ids) {
     return {load_places(block, r, pe, token, ids),
-            load_wanted(block, static_cast<const float*>(r.weights(pe) + token * r.top_k),
-                        choices_here(r, block.pe(), ids), 0.0F)};
+            load_choices(block, static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k, 0.0F)};
   }
 
   /// Adds in the order of the token's choices. One of its experts is here.
@@ -93,22 +85,12 @@ struct CombineRows {
   TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const Share& share, Range piece) {
     Values<Block> sum;
     bool is_first = true;
-    const Range own = elements(piece);
-    for (int k = 0; k < a.routing.top_k && entry_of(share.places, k) != -1; k += 2) {
-      const std::int32_t first = entry_of(share.places, k), second = entry_of(share.places, k + 1);
-      Row<Block> rows[2];
-      if (first >= 0) rows[0] = block.template load<T>(a.y + first * a.hidden, own);
-      if (second >= 0) rows[1] = block.template load<T>(a.y + second * a.hidden, own);
-      if (first >= 0) {
-        const Values<Block> values = in_f32(rows[0]) * entry_of(share.weights, k);
-        sum = is_first ? values.copy() : sum + values;
-        is_first = false;
-      }
-      if (second >= 0) {
-        const Values<Block> values = in_f32(rows[1]) * entry_of(share.weights, k + 1);
-        sum = is_first ? values.copy() : sum + values;
-        is_first = false;
-      }
+    for (int k = 0; k < a.routing.top_k; ++k) {
+      if (share.places.of[k] < 0) continue;
+      const auto values =
+          block.template load<float>(a.y + share.places.of[k] * a.hidden, elements(piece)) * share.weights.of[k];
+      sum = is_first ? values.copy() : sum + values;
+      is_first = false;
     }
     // A token whose experts have no row left counts as zeros: its owner waits for a sum.
     return is_first ? zeros(block, a, piece) : sum.copy();

@@ -1,14 +1,36 @@
 #pragma once
 /// Rows to the PEs whose experts their tokens chose. Each row crosses once for each PE, not once for each expert.
 
+#include <cmath>
 #include <type_traits>
 
 #include "base/gpu_kernel.h"
+#include "collectives/all_reduce_norm/norm_args.h"
 #include "collectives/experts/row_chunks.h"
 #include "collectives/experts/row_lines.h"
 #include "collectives/experts/row_output.h"
 
 namespace tandem::kernels {
+
+/// The scales of a piece of a row.
+TANDEM_DEVICE inline Range groups_of(Range piece) {
+  return {piece.begin / kScaleGroup, ceil_div(piece.end, kScaleGroup)};
+}
+
+/// Makes a piece of a row in fp8, and its scales, in memory, since fragments of one byte have another layout. `kStep`:
+/// elements that the block holds, a multiple of a group.
+template <Size kStep, class T, class Block>
+TANDEM_DEVICE void quantise_piece(Block& block, const T* x, std::byte* own, float* its_scales, Range piece) {
+  for (const Range part : Tiles(piece, kStep)) {
+    const auto values = block.template load<float>(x, part);
+    const auto scales = block.template group_greatest<kScaleGroup>(values.map([](float value) { return fabsf(value); }))
+                            .map([](float greatest) { return scale_for(greatest); });
+    block.template store_group_firsts<kScaleGroup>(its_scales + part.begin / kScaleGroup, scales);
+    block.store(reinterpret_cast<fp8_e4m3*>(own), part,
+                values.zip(scales, [](float value, float scale) { return value * (1.0F / scale); }));
+  }
+  block.sync();
+}
 
 /// `Q`: the type of rows that are quantised on the way, or std::byte for rows that travel as they are. `Rows`: the form
 /// in which they travel, RowLines or RowChunks.
@@ -66,23 +88,15 @@ struct DispatchRows {
       for (const int pe : block.peers_from_self())
         if (pes >> pe & 1U) f(pe);
     };
-    const std::byte* const own = a.own + token * a.rows.row_bytes;
-    if constexpr (kQuantises)
-      for (const Range piece : a.rows.pieces_of(bytes))
+    for (const Range piece : a.rows.pieces_of(bytes)) {
+      if constexpr (kQuantises)
         quantise_piece<Rows::kPieceBytes / 2>(block, a.x + token * a.rows.row_bytes, a.own + token * a.rows.row_bytes,
                                               a.scales + token * a.out.groups, piece);
-    for_pieces(
-        block, a.rows, bytes, [&](Range piece) { return block.template load<std::byte>(own, piece); },
-        [&](const auto& for_loaded) {
-          for_peers([&](int pe) {
-            for_loaded([&](Range piece, const auto& row) {
-              a.rows.template put<std::byte>(block, r, epoch, pe, token, piece, row);
-            });
-          });
-          store(block, a, places, me, token, for_loaded);
-        });
-    if (a.scales == nullptr) return;
-    for (const Range piece : a.rows.pieces_of(bytes)) {
+      const auto row =
+          block.template load<std::byte>(static_cast<const std::byte*>(a.own + token * a.rows.row_bytes), piece);
+      for_peers([&](int pe) { a.rows.template put<std::byte>(block, r, epoch, pe, token, piece, row); });
+      a.out.store(block, places, me, token, piece, row);
+      if (a.scales == nullptr) continue;
       const Range groups = groups_of(piece);
       const auto scales =
           block.template load<float>(static_cast<const float*>(a.scales + token * a.out.groups), groups);
@@ -91,26 +105,15 @@ struct DispatchRows {
     }
   }
 
-  /// Stores loaded pieces to all rows of a token here.
-  template <class Block, class ForLoaded>
-  TANDEM_DEVICE static void store(Block& block, const Args& a, const Choices<std::int32_t>& places, int pe, Size token,
-                                  const ForLoaded& for_loaded) {
-    a.out.for_rows(places, pe, token, [&](Size to) {
-      for_loaded([&](Range piece, const auto& row) { block.store(a.out.rows + to * a.out.row_bytes, piece, row); });
-    });
-  }
-
   template <class Block>
   TANDEM_DEVICE static void receive(Block& block, const Args& a, Epoch epoch, int pe, Size token, Range bytes) {
     const Routing& r = a.routing;
     const auto places = load_places(block, r, pe, token, load_ids(block, r, pe, token));
     if (!any_here(places)) return;
-    for_pieces(
-        block, a.rows, bytes,
-        [&](Range piece) { return a.rows.template get<std::byte, std::byte>(block, r, epoch, pe, token, piece); },
-        [&](const auto& for_loaded) { store(block, a, places, pe, token, for_loaded); });
-    if (a.out.groups == 0) return;
     for (const Range piece : a.rows.pieces_of(bytes)) {
+      a.out.store(block, places, pe, token, piece,
+                  a.rows.template get<std::byte, std::byte>(block, r, epoch, pe, token, piece));
+      if (a.out.groups == 0) continue;
       const Range groups = groups_of(piece);
       a.out.store_scales(block, places, pe, token, groups,
                          a.rows.get_scales(block, r, epoch, pe, token, piece, groups));

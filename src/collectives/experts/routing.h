@@ -2,7 +2,6 @@
 /// The routing of tokens to experts in device memory: its arrays, and loads of one token's entries.
 
 #include <cstdint>
-#include <utility>
 
 #include "tandem/block.h"
 
@@ -46,21 +45,6 @@ struct Routing {
   TANDEM_DEVICE Size bytes() const { return (weights(pes) - reinterpret_cast<float*>(words)) * Size{sizeof(float)}; }
 };
 
-/// A constant as an argument.
-template <int kValue>
-struct Number {
-  TANDEM_DEVICE constexpr operator int() const { return kValue; }  // NOLINT(google-explicit-constructor)
-};
-template <class F, int... kNumbers>
-TANDEM_DEVICE void for_numbers_of(std::integer_sequence<int, kNumbers...>, const F& f) {
-  (f(Number<kNumbers>()), ...);
-}
-/// Calls f(0), f(1), ... with constants, so that what they index stays in a GPU's registers.
-template <int kCount, class F>
-TANDEM_DEVICE void for_numbers(const F& f) {
-  for_numbers_of(std::make_integer_sequence<int, kCount>(), f);
-}
-
 /// Some scalars, known to all threads.
 template <class T, int kMost>
 struct Few {
@@ -70,19 +54,11 @@ struct Few {
 template <class T>
 using Choices = Few<T, kMostTopK>;
 
-/// Returns a token's entry `k`, 0 beyond the last one.
-template <class T>
-TANDEM_DEVICE T entry_of(const Choices<T>& entries, int k) {
-  T entry{};
-  for_numbers<kMostTopK>([&](auto number) { entry = number == k ? entries.of[number] : entry; });
-  return entry;
-}
-
 /// Loads `count` scalars at once, and fills the rest with `otherwise`.
 template <int kMost, class T, class Block>
 TANDEM_DEVICE Few<T, kMost> load_few(Block& block, const T* from, int count, T otherwise) {
   Few<T, kMost> few;
-  for_numbers<kMost>([&](auto i) { few.of[i] = i < count ? block.load_scalar(from + i) : otherwise; });
+  for (int i = 0; i < kMost; ++i) few.of[i] = i < count ? block.load_scalar(from + i) : otherwise;
   return few;
 }
 template <class T, class Block>
@@ -90,56 +66,33 @@ TANDEM_DEVICE Choices<T> load_choices(Block& block, const T* from, int count, T 
   return load_few<kMostTopK>(block, from, count, otherwise);
 }
 
-/// Loads a token's ids.
+/// Loads a token's ids; and its places, -1 for choices whose expert is not here.
 template <class Block>
 TANDEM_DEVICE Choices<std::int32_t> load_ids(Block& block, const Routing& r, int pe, Size token) {
   return load_choices(block, r.ids(pe) + token * r.top_k, r.top_k, -1);
 }
-/// The choices of a token whose experts are here, a bit each.
-TANDEM_DEVICE inline std::uint32_t choices_here(const Routing& r, int me, const Choices<std::int32_t>& ids) {
-  const int first = me * r.experts_here;
-  std::uint32_t here = 0;
-  for_numbers<kMostTopK>(
-      [&](auto k) { here |= (ids.of[k] >= first && ids.of[k] < first + r.experts_here ? 1U : 0U) << k; });
-  return here;
-}
-
-/// Loads the entries of the choices in `wanted`, one behind the other, and fills the rest with `otherwise`.
-template <class T, class Block>
-TANDEM_DEVICE Choices<T> load_wanted(Block& block, const T* from, std::uint32_t wanted, T otherwise) {
-  Choices<T> entries;
-  int k = -1;
-  for_numbers<kMostTopK>([&](auto i) {
-    entries.of[i] = otherwise;
-    if (wanted >> (k + 1) == 0) return;
-    do ++k;
-    while ((wanted >> k & 1U) == 0);
-    entries.of[i] = block.load_scalar(from + k);
-  });
-  return entries;
-}
-
-/// Loads the places of a token's choices whose experts are here, in their order and without gaps; then -1.
 template <class Block>
 TANDEM_DEVICE Choices<std::int32_t> load_places(Block& block, const Routing& r, int pe, Size token,
                                                 const Choices<std::int32_t>& ids) {
-  return load_wanted(block, static_cast<const std::int32_t*>(r.places(pe) + token * r.top_k),
-                     choices_here(r, block.pe(), ids), std::int32_t{-1});
+  auto places = load_choices(block, r.places(pe) + token * r.top_k, r.top_k, -1);
+  const int first = block.pe() * r.experts_here;
+  for (int k = 0; k < kMostTopK; ++k)
+    if (ids.of[k] < first || ids.of[k] >= first + r.experts_here) places.of[k] = -1;
+  return places;
 }
 
 /// Returns the PEs with an expert of the token, a bit each.
 TANDEM_DEVICE inline std::uint64_t pes_of(const Routing& routing, const Choices<std::int32_t>& ids) {
   std::uint64_t pes = 0;
-  for_numbers<kMostTopK>([&](auto k) {
-    if (ids.of[k] >= 0) pes |= std::uint64_t{1} << ids.of[k] / routing.experts_here;
-  });
+  for (const std::int32_t id : ids.of)
+    if (id >= 0) pes |= std::uint64_t{1} << id / routing.experts_here;
   return pes;
 }
 
 /// Returns whether any of the token's experts is on this PE.
 TANDEM_DEVICE inline bool any_here(const Choices<std::int32_t>& places) {
   bool any = false;
-  for_numbers<kMostTopK>([&](auto k) { any = any || places.of[k] != -1; });
+  for (const std::int32_t place : places.of) any = any || place != -1;
   return any;
 }
 

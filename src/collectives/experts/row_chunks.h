@@ -9,7 +9,6 @@ namespace tandem::kernels {
 struct RowChunks : RowSlots {
   using Packet = void;
   static constexpr Size kPieceBytes = 4096;  // what 128 threads hold
-  static constexpr int kPiecesAtOnce = 4;    // loads in flight
   static constexpr Size kRounds = 8;         // of a call with the most tokens
 
   Symm<std::byte> rows;  // [place][stride]

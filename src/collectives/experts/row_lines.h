@@ -8,8 +8,7 @@ namespace tandem::kernels {
 struct RowLines : RowSlots {
   using Packet = LL128Line;
   static constexpr Size kPieceBytes = 1792;  // what 128 threads hold in lines
-  static constexpr int kPiecesAtOnce = 1;
-  static constexpr int kLag = 1;  // a third slot hides the latency of signals behind that of packets
+  static constexpr int kLag = 1;             // a third slot hides the latency of signals behind that of packets
 
   Symm<LL128Line> lines;  // [place][piece][lines_of_piece]
   int data_lines = 0;     // of a piece, before its scales

@@ -12,7 +12,7 @@ enum class CallPart : std::int32_t { kAll, kSend, kReceive };
 /// Blocks are small, since a row is. A block moves one piece of a row at a time.
 struct RowSlots {
   static constexpr int kThreads = 128;
-  static constexpr int kBlocksPerSm = 2;
+  static constexpr int kBlocksPerSm = 4;
 
   Signals begun;    // [PE]: the last call of which each PE has begun to receive
   Epochs epochs;    // of whole calls, or of sends
