@@ -27,8 +27,9 @@ class StreamCalls {
   virtual void destroy_event(void* event) const noexcept = 0;
   virtual void record(void* event, void* stream) const = 0;
   virtual void wait(void* stream, void* event) const = 0;
-  /// Records an event when a graph of the captured stream runs: after what the stream has so far, and after `previous`,
-  /// the capture's last record (null: none). Later work of the stream does not wait for it. Returns this record.
+  /// Records an event when a graph of the captured stream runs, after what the stream has so far. `previous`: the
+  /// capture's last record, which comes first (null: none). Later work of the stream does not wait. Returns this
+  /// record.
   virtual void* record_in_graph(void* event, void* stream, void* previous) const = 0;
   /// Waits for an event when a graph of the captured stream runs.
   virtual void wait_in_graph(void* stream, void* event) const = 0;
