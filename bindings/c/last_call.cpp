@@ -100,13 +100,13 @@ void LastCall::wait_across_graphs(void* stream, const Place& place) {
 
 void LastCall::note(void* stream, const Place& place) {
   const std::lock_guard lock(mutex_);
+  End& last = end_of(place);
   if (across_graphs_ != nullptr) {
     if (place.capture == 0)
       calls_.record(across_graphs_.get(), stream);
     else
-      calls_.record_in_graph(across_graphs_.get(), stream);
+      last.record = calls_.record_in_graph(across_graphs_.get(), stream, last.record);
   }
-  End& last = end_of(place);
   // Another thread could not ask this one's own stream for the event.
   const bool is_noted = several_streams_ || place.capture != 0 || calls_.is_of_thread(stream);
   if (is_noted) calls_.record(last.event.get(), stream);

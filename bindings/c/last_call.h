@@ -27,8 +27,11 @@ class StreamCalls {
   virtual void destroy_event(void* event) const noexcept = 0;
   virtual void record(void* event, void* stream) const = 0;
   virtual void wait(void* stream, void* event) const = 0;
-  /// Records an event, or waits for one, when a graph of the captured stream runs.
-  virtual void record_in_graph(void* event, void* stream) const = 0;
+  /// Records an event when a graph of the captured stream runs, after what the stream has so far. `previous`: the
+  /// capture's last record, which comes first (null: none). Later work of the stream does not wait. Returns this
+  /// record.
+  virtual void* record_in_graph(void* event, void* stream, void* previous) const = 0;
+  /// Waits for an event when a graph of the captured stream runs.
   virtual void wait_in_graph(void* stream, void* event) const = 0;
   /// Exchanges this thread's capture mode (cudaStreamCaptureMode) with `mode`.
   virtual void exchange_capture_mode(int& mode) const = 0;
@@ -48,8 +51,9 @@ struct EventDestroy {
 /// its own cudaStreamPerThread, so calls there have their event at once.
 ///
 /// Calls of one capture follow each other, and plain calls do. If graphs are ordered too, one event leads from each
-/// graph or plain call to what is launched next, from the first capture on. A captured call may be the first of its
-/// kind and make a plan, so the calling thread's mode is relaxed.
+/// graph or plain call to what is launched next, from the first capture on. A graph records it beside its calls, so
+/// that these follow each other directly. A captured call may be the first of its kind and make a plan, so the calling
+/// thread's mode is relaxed.
 class LastCall final : public StreamOrder {
  public:
   /// `calls` and `launches`, that of the world's GPU, live as long. `sms`: those of the GPU. With `orders_graphs` the
@@ -81,9 +85,10 @@ class LastCall final : public StreamOrder {
     std::unique_ptr<void, EventDestroy> event;
     unsigned long long stream = 0;
     void* handle = nullptr;
-    bool is_set = false;    // there was a call
-    bool is_over = false;   // ... and it is
-    bool is_noted = false;  // ... with the event behind it
+    bool is_set = false;     // there was a call
+    bool is_over = false;    // ... and it is
+    bool is_noted = false;   // ... with the event behind it
+    void* record = nullptr;  // of a capture: the last one of the event across graphs
   };
   /// Captures whose last call is known: more than are made at a time.
   static constexpr std::size_t kMostCaptures = 64;

@@ -136,10 +136,20 @@ std::optional<SelectedChoice> choose(const SelectionTable& table, const Query& q
   return choose(Tables{&table}, kMostDistance, query, can_run, beside);
 }
 
+namespace {
+
+std::string own_table(const std::string& file) {
+  const char* const set = std::getenv("TANDEM_SELECTION");
+  return !file.empty() ? file : set != nullptr ? set : "";
+}
+
+}  // namespace
+
+bool has_own_table(const std::string& file) { return !own_table(file).empty(); }
+
 std::optional<SelectedChoice> choose(const Machine& machine, const std::string& file, const Query& query,
                                      const std::function<bool(const std::string&)>& can_run, const Beside& beside) {
-  const char* const set = std::getenv("TANDEM_SELECTION");
-  const std::string own = !file.empty() ? file : set != nullptr ? set : "";
+  const std::string own = own_table(file);
   const std::optional<SelectionTable> table = own.empty() ? std::nullopt : std::optional(load_selection(own));
   const std::vector<Tables> all = ranked(machine, table ? &*table : nullptr);
   for (const double most_distance : {kMostDistance, kAnyDistance}) {

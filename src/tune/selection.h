@@ -113,6 +113,9 @@ struct SelectedChoice : SizeChoice {
 std::optional<SelectedChoice> choose(const SelectionTable& table, const Query& query,
                                      const std::function<bool(const std::string&)>& can_run, const Beside& beside = {});
 
+/// Returns whether there is a table of one's own: `file`, or that of TANDEM_SELECTION.
+bool has_own_table(const std::string& file);
+
 /// All four rules. A layer's call is left to its own rule rather than to a group for half or twice as many PEs. `file`:
 /// a table of one's own; empty: TANDEM_SELECTION, if that is set.
 std::optional<SelectedChoice> choose(const Machine& machine, const std::string& file, const Query& query,

@@ -26,10 +26,13 @@ TEST(GraphOrder, LeadsFromPlainCallsToGraphsAndBack) {
   EXPECT_THAT(captured.waits_in_graph, ElementsAre(1));  // one wait for each graph
   EXPECT_THAT(branch.waits_in_graph, IsEmpty());
   EXPECT_THAT(branch.waited_for, ElementsAre(2));
+  EXPECT_THAT(captured.records_before, ElementsAre(nullptr, &captured));  // records of a graph follow each other
+  EXPECT_THAT(branch.records_before, ElementsAre(&captured));
   call(order, plain);
   EXPECT_THAT(plain.waited_for, ElementsAre(3));
   call(order, other);
   EXPECT_THAT(other.waits_in_graph, ElementsAre(1));
+  EXPECT_THAT(other.records_before, ElementsAre(nullptr));
   call(order, plain);
   EXPECT_THAT(plain.waited_for, ElementsAre(3, 4));
 }

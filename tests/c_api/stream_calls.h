@@ -16,6 +16,7 @@ struct FakeStream {
   unsigned long long capture = 0;
   Numbers waited_for = {};
   Numbers waits_in_graph = {};
+  std::vector<void*> records_before = {};  ///< for each record in a graph; a record is known by its stream
 };
 
 struct FakeEvent {
@@ -35,7 +36,11 @@ class FakeStreamCalls final : public c::StreamCalls {
   void wait(void* stream, void* event) const override {
     at(stream).waited_for.push_back(static_cast<FakeEvent*>(event)->of_stream);
   }
-  void record_in_graph(void* event, void* stream) const override { record(event, stream); }
+  void* record_in_graph(void* event, void* stream, void* previous) const override {
+    record(event, stream);
+    at(stream).records_before.push_back(previous);
+    return stream;
+  }
   void wait_in_graph(void* stream, void* event) const override {
     at(stream).waits_in_graph.push_back(static_cast<FakeEvent*>(event)->of_stream);
   }

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr bool kBools[] = {false, true};
 
@@ -189,6 +190,28 @@ TEST(LocalBuffersOfPlans, AreCopiedWhileOtherPiecesRun) {
   c.staging_bytes = 2 * kPiece * size_of(c.type);
   const double all = check_collective(c).time_us;
   EXPECT_LT(all, static_cast<double>(kPieces) * piece + 2.5 * copies);
+}
+
+TEST(LocalBuffersOfPlans, AreStreamedWhereTheyAreLarge) {
+  const auto chosen = [](const char* machine, Size bytes, bool local_in, bool local_out) {
+    std::string names;
+    Simulation(load_machine(machine), 2).run([&](World& world) {
+      if (world.pe() != 0) return;
+      for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+                                          Collective::kAllToAll, Collective::kBroadcast}) {
+        CollectiveOptions options{.type = DType::kU8, .max_count = bytes, .local_in = local_in, .local_out = local_out};
+        names += choose_collective(world, collective, options, world.team()).algorithm + " ";
+      }
+    });
+    return names;
+  };
+  constexpr Size kMB = Size{1} << 20;
+  const std::string all = "stream stream stream stream stream ";
+  EXPECT_EQ(chosen("h200x2", 8 * kMB, true, true), all);
+  EXPECT_EQ(chosen("h200x2", 8 * kMB, false, true), all);
+  EXPECT_THAT(chosen("h200x2", 3 * kMB, true, true), Not(HasSubstr("stream")));
+  EXPECT_THAT(chosen("h200x2", 64 * kMB, false, false), Not(HasSubstr("stream")));
+  EXPECT_THAT(chosen("pcie-2numa", 64 * kMB, true, true), Not(HasSubstr("stream")));
 }
 
 /// Several plans stream through the same staging, by turns, while PEs begin late.

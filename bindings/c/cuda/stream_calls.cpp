@@ -2,6 +2,8 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "host_order.h"
 #include "last_call.h"
 #include "tandem/error.h"
@@ -16,6 +18,12 @@ void check(cudaError_t code, const char* what) {
 
 cudaStream_t stream_of(void* handle) { return static_cast<cudaStream_t>(handle); }
 cudaEvent_t event_of(void* handle) { return static_cast<cudaEvent_t>(handle); }
+
+#if CUDART_VERSION >= 13000
+constexpr auto capture_info = [](auto... arguments) { return cudaStreamGetCaptureInfo(arguments...); };
+#else
+constexpr auto capture_info = [](auto... arguments) { return cudaStreamGetCaptureInfo_v3(arguments...); };
+#endif
 
 class CudaStreamCalls final : public StreamCalls {
  public:
@@ -44,9 +52,19 @@ class CudaStreamCalls final : public StreamCalls {
   void wait(void* stream, void* event) const override {
     check(cudaStreamWaitEvent(stream_of(stream), event_of(event)), "cudaStreamWaitEvent");
   }
-  void record_in_graph(void* event, void* stream) const override {
-    check(cudaEventRecordWithFlags(event_of(event), stream_of(stream), cudaEventRecordExternal),
-          "cudaEventRecordWithFlags");
+  void* record_in_graph(void* event, void* stream, void* previous) const override {
+    cudaStreamCaptureStatus status{};
+    cudaGraph_t graph = nullptr;
+    const cudaGraphNode_t* ends = nullptr;
+    const cudaGraphEdgeData* edges = nullptr;
+    std::size_t count = 0;
+    check(capture_info(stream_of(stream), &status, nullptr, &graph, &ends, &edges, &count), "cudaStreamGetCaptureInfo");
+    std::vector<cudaGraphNode_t> before(ends, ends + count);
+    if (previous != nullptr) before.push_back(static_cast<cudaGraphNode_t>(previous));
+    cudaGraphNode_t made = nullptr;
+    check(cudaGraphAddEventRecordNode(&made, graph, before.data(), before.size(), event_of(event)),
+          "cudaGraphAddEventRecordNode");
+    return made;
   }
   void wait_in_graph(void* stream, void* event) const override {
     check(cudaStreamWaitEvent(stream_of(stream), event_of(event), cudaEventWaitExternal), "cudaStreamWaitEvent");

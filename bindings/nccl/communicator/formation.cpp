@@ -26,7 +26,7 @@ constexpr Size kMiB = Size{1} << 20;
 bool has_gpus() { return world::devices_of(std::nullopt).kind() == DeviceKind::kGpu; }
 
 /// The library commits memory of CPUs when it clears staging, so that communicators there take little.
-Size staging_bytes() { return (has_gpus() ? 16 : 4) * kMiB; }
+Size staging_bytes() { return (has_gpus() ? 8 : 4) * kMiB; }
 
 }  // namespace
 

@@ -39,6 +39,15 @@ int most_blocks(const World& world, const Team& team, Size bytes) {
   return goes_by_proxies(world, team) ? std::min(sms, static_cast<int>(std::clamp<Size>(bytes >> 19, 1, 8))) : sms;
 }
 
+/// Returns whether the call is one for `stream`: a large one on GPUs of a switch, on memory that peers do not reach.
+/// The tables hold times of memory that they reach, so a rule takes their place, unless the caller has a table.
+bool is_streamed(const Machine& machine, const CollectiveOptions& options, Size bytes) {
+  constexpr Size kLeast = Size{8} << 20;
+  const bool is_local = (options.local_in || options.local_out) && !options.scale_of_run;
+  return is_local && bytes >= kLeast && machine.processor == Processor::kGpu &&
+         machine.link.fabric == Fabric::kSwitched && !tune::has_own_table(options.selection);
+}
+
 /// Returns the tables' choice (src/tune/selection.h) for the largest call, else the first algorithm that the team can
 /// run.
 CollectiveChoice choose(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
@@ -49,6 +58,8 @@ CollectiveChoice choose(const World& world, Collective collective, const Collect
     return found != nullptr && can_run(*found, team) && (has_copy_engine || !found->info.by_copy_engine) &&
            why_unfit(*found, world.machine(), options).empty();
   };
+  if (is_streamed(world.machine(), options, bytes_of(collective, options, team)) && is_possible("stream"))
+    return {.algorithm = "stream", .reason = "a rule for large calls on memory that peers do not reach"};
   const tune::Query query{collective, team.one_node(), team.size, size_of(options.type),
                           bytes_of(collective, options, team)};
   const auto copies = [&](const std::string& algorithm) {

@@ -104,7 +104,7 @@ class SimulatedStreamCalls final : public c::StreamCalls {
     stream.stream->wait(event.event);
   }
   // Worlds of the C API leave graphs to the program.
-  void record_in_graph(void*, void*) const override {}
+  void* record_in_graph(void*, void*, void*) const override { return nullptr; }
   void wait_in_graph(void*, void*) const override {}
   void exchange_capture_mode(int& mode) const override {
     thread_local int of_thread = 0;
