@@ -97,9 +97,9 @@ TEST_P(ExplainedCollectives, NameWhereTheTimeWent) {
       stream.synchronize();  // before the plan goes
     });
     // Credits of grouped messages take the latency between nodes for each of few slots, while others keep the NIC busy.
-    // Credits of packets do the same within a node.
-    const bool latency_too =
-        (info.name == "grouped" && place.pes > 8) || (info.name == "ll128" && op_is_message(collective));
+    // Credits of packets and of a stream's slots do the same within a node.
+    const bool latency_too = (info.name == "grouped" && place.pes > 8) ||
+                             (info.name == "ll128" && op_is_message(collective)) || info.name == "stream";
     expect_explained(timeline, latency_too);
   }
 }
