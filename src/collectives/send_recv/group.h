@@ -78,7 +78,7 @@ struct SendRecvPairs {
           for (int i = a.sends; i < a.sends + a.receives; ++i)
             if (is_mine(role, a, role.pe() - a.messages[i].peer)) receive(role, a, i, channel);
         });
-    block.quiet();
+    if (!block.team().one_node()) block.quiet();  // stores of this node were announced
   }
 
  private:
