@@ -14,6 +14,13 @@ namespace {
 
 constexpr Size kLeastStaging = Size{64} << 10;
 
+/// As SendRecvGroup has them by itself on a GPU of `blocks` SMs.
+SendRecvOptions messages_in(int blocks, int pes) {
+  SendRecvOptions options;
+  if (blocks > 0) options.lanes = std::clamp(std::min(64, blocks) / pes, 1, 16);
+  return options;
+}
+
 }  // namespace
 
 CWorld::CWorld(std::unique_ptr<WorldProcess> process, Size staging_bytes, bool any_memory, const Controls& controls)
@@ -30,7 +37,7 @@ CWorld::CWorld(std::unique_ptr<WorldProcess> process, Size staging_bytes, bool a
   order_ = std::make_unique<CallOrder>(world(), *plans_);
   order_of_streams_ =
       make_stream_order(process_->kind(), process_->device(), world().machine().gpu.sm_count, controls.orders_graphs);
-  group_ = std::make_unique<SendRecvGroup>(world(), SendRecvOptions{.blocks = controls.max_blocks});
+  group_ = std::make_unique<SendRecvGroup>(world(), messages_in(controls.max_blocks, process_->pes()));
 }
 
 int BufferNumbers::next() const {

@@ -35,8 +35,6 @@ struct Receive {
 struct SendRecvOptions {
   /// Blocks that share the messages of one pair of PEs, each with its own staging; 0 chooses by the size of the team.
   int lanes = 0;
-  /// The most blocks of a launch where `lanes` is 0; 0: as many as the GPU has SMs. Each peer has at least one.
-  int blocks = 0;
   /// Chunks of a lane that may be in flight: sent, and not yet consumed by the receiver.
   int slots = 4;
   /// Bytes of the largest chunk: a multiple of 16, at most 1 MiB. Staging takes num_pes * lanes * slots * slot_bytes

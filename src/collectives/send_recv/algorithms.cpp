@@ -34,10 +34,10 @@ class GroupPlan final : public CollectivePlan {
   const std::string& algorithm() const override { return algorithm_; }
 
  private:
-  /// A group has as many blocks for each peer as lanes: `blocks` in all, but at least one for each peer.
+  /// A group has as many blocks for each PE as lanes: `blocks` in all, but at least one for each PE.
   static SendRecvOptions options_for(int blocks, const Team& team) {
     SendRecvOptions options;
-    if (blocks > 0) options.lanes = std::clamp(blocks / std::max(team.size - 1, 1), 1, 64);
+    if (blocks > 0) options.lanes = std::clamp(blocks / team.size, 1, 64);
     return options;
   }
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
-#include <utility>
 
 #include "collectives/plan/team_check.h"
 #include "tandem/error.h"
@@ -14,23 +12,18 @@ namespace tandem {
 
 namespace {
 
-using kernels::FewPairs;
-using kernels::GroupPairs;
+using Kernel = kernels::GroupPairs;
 
+/// Blocks that serve different distances at once. Pairs at larger distances share them.
+constexpr int kMostGroups = 64;
 constexpr Size kMostSlotBytes = Size{1} << 20;
 
-/// Groups of blocks that serve different distances at once. Pairs at larger distances share them.
-int groups_for(int pes) { return std::clamp(pes - 1, 1, 64); }
-
-/// At most 64 channels with staging, and the blocks of the GPU if every PE sends to every other.
-int lanes_for(int pes, int blocks) { return std::max(1, std::min(64 / pes, blocks / groups_for(pes))); }
+/// 64 blocks if every PE sends to every other and has the SMs; a lane moves half of a block's bytes.
+int lanes_for(int pes, int sm_count) { return std::clamp(std::min(64, sm_count) / pes, 1, 16); }
 
 void check_options(const SendRecvOptions& options) {
   if (options.lanes < 0 || options.lanes > 64)
     throw InvalidArgument(fmt::format("lanes: {} given to a send-receive group, allowed are 0 to 64", options.lanes));
-  if (options.blocks < 0)
-    throw InvalidArgument(
-        fmt::format("blocks: {} given to a send-receive group, allowed are at least 0", options.blocks));
   if (options.slots < 1 || options.slots > 1024)
     throw InvalidArgument(fmt::format("slots: {} given to a send-receive group, allowed are 1 to 1024", options.slots));
   if (options.slot_bytes < 16 || options.slot_bytes > kMostSlotBytes || options.slot_bytes % 16 != 0)
@@ -66,16 +59,7 @@ struct SendRecvGroup::State {
   World* world;
   Team team;
   Grid grid;
-  kernels::SendRecvChannels channels;
-
-  /// The lists are in order; `Kernel` has room for them.
-  template <class Kernel, class Messages>
-  void launch(Stream& stream, const Messages& messages) {
-    typename Kernel::Args args{};
-    static_cast<kernels::SendRecvChannels&>(args) = channels;
-    for (std::size_t i = 0; i < messages.size(); ++i) std::tie(args.messages[i], args.numbers[i]) = messages[i];
-    stream.launch<Kernel>(grid, args, team);
-  }
+  Kernel::Args args;
 };
 
 SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options)
@@ -85,16 +69,14 @@ SendRecvGroup::SendRecvGroup(World& world, const SendRecvOptions& options, const
     : state_(std::make_unique<State>()) {
   check_options(options);
   kernels::check_team(world, team);
-  const int lanes = options.lanes > 0
-                        ? options.lanes
-                        : lanes_for(team.size, options.blocks > 0 ? options.blocks : world.machine().gpu.sm_count);
+  const int lanes = options.lanes > 0 ? options.lanes : lanes_for(team.size, world.machine().gpu.sm_count);
   const Size channels = Size{team.size} * lanes;
   SymmetricHeap& heap = world.heap();
   state_->world = &world;
   state_->team = team;
-  state_->grid = {groups_for(team.size) * lanes, GroupPairs::kThreads};
-  world.check_launch<GroupPairs>(state_->grid);
-  kernels::SendRecvChannels& args = state_->channels;
+  state_->grid = {std::min(team.size, kMostGroups) * lanes, Kernel::kThreads};
+  world.check_launch<Kernel>(state_->grid);
+  Kernel::Args& args = state_->args;
   args = {};
   args.staging = heap.allocate<std::byte>(channels * options.slots * options.slot_bytes, "send_recv staging").of(team);
   args.arrived = heap.signals(channels * options.slots, "send_recv arrived").of(team);
@@ -123,11 +105,13 @@ void SendRecvGroup::run(Stream& stream, const std::vector<Send>& sends, const st
       in_order("send", sends, team, [&](int peer) { return (peer - team.me + team.size) % team.size; });
   const auto receive_order =
       in_order("receive", receives, team, [&](int peer) { return (team.me - peer + team.size) % team.size; });
-  state_->channels.sends = static_cast<int>(sends.size());
-  state_->channels.receives = static_cast<int>(receives.size());
-  std::vector<std::pair<kernels::Message, int>> messages;
+  Kernel::Args& args = state_->args;
+  args.sends = static_cast<int>(sends.size());
+  args.receives = static_cast<int>(receives.size());
+  std::size_t at = 0;
   const auto add = [&](int number, int peer, void* data, Size bytes) {
-    messages.push_back({{static_cast<std::byte*>(data), bytes, peer}, number});
+    args.messages[at] = {static_cast<std::byte*>(data), bytes, peer};
+    args.numbers[at++] = number;
   };
   for (int i : send_order) {
     const Send& send = sends[static_cast<std::size_t>(i)];
@@ -137,10 +121,7 @@ void SendRecvGroup::run(Stream& stream, const std::vector<Send>& sends, const st
     const Receive& receive = receives[static_cast<std::size_t>(i)];
     add(i, receive.peer, receive.data, receive.bytes);
   }
-  if (messages.size() <= FewPairs::kMostMessages)
-    state_->launch<FewPairs>(stream, messages);
-  else
-    state_->launch<GroupPairs>(stream, messages);
+  stream.launch<Kernel>(state_->grid, args, team);
 }
 
 int SendRecvGroup::blocks() const { return state_->grid.blocks; }
@@ -149,7 +130,7 @@ void SendRecvGroup::check(Stream& stream) {
   using kernels::Mismatch;
   stream.synchronize();
   Epoch words[Mismatch::kWords];
-  state_->world->copy_out(words, state_->channels.mismatch, sizeof words);
+  state_->world->copy_out(words, state_->args.mismatch, sizeof words);
   if (words[Mismatch::kCount] == 0) return;
   throw CheckFailed(
       fmt::format("send-receive group: PE {} sent PE {} another size than its receive {} expects: {} bytes, not {}",

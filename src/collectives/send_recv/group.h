@@ -34,33 +34,27 @@ struct Mismatch {
   enum Word { kCount, kReceive, kSender, kExpected, kCame, kWords };  // kCount: lanes with a mismatch
 };
 
-/// The arguments of a launch beside its messages.
-struct SendRecvChannels {
-  Symm<std::byte> staging;  // [sender][lane][slot][slot_bytes]
-  Signals arrived;          // [sender][lane][slot]: number of the chunk there
-  Symm<Epoch> sizes;        // [sender][lane][slot]: bytes of the message whose stripe starts there
-  Epoch* sizes_out;         // [receiver][lane][slot]: the same, before a put to another node
-  Signals credits;          // [receiver][lane]: the last chunk that was copied out there
-  Epoch* sent;              // [receiver][lane]: chunks
-  Epoch* received;          // [sender][lane]: chunks
-  Epoch* mismatch;          // [Mismatch::kWords]
-  int lanes;
-  int slots;
-  Size slot_bytes;
-  int sends;
-  int receives;
-};
-
-/// Long arguments cost microseconds of a launch, so there is a form for few messages.
 template <int MostMessages>
 struct SendRecvPairs {
-  struct Args : SendRecvChannels {
+  struct Args {
+    Symm<std::byte> staging;  // [sender][lane][slot][slot_bytes]
+    Signals arrived;          // [sender][lane][slot]: number of the chunk there
+    Symm<Epoch> sizes;        // [sender][lane][slot]: bytes of the message whose stripe starts there
+    Epoch* sizes_out;         // [receiver][lane][slot]: the same, before a put to another node
+    Signals credits;          // [receiver][lane]: chunks copied out there
+    Epoch* sent;              // [receiver][lane]: chunks
+    Epoch* received;          // [sender][lane]: chunks
+    Epoch* mismatch;          // [Mismatch::kWords]
+    int lanes;
+    int slots;
+    Size slot_bytes;
+    int sends;
+    int receives;
     Message messages[MostMessages];  // the sends, then the receives; each in the order of distance, then of the
                                      // caller's list
     int numbers[MostMessages];       // places in the caller's lists
   };
 
-  static constexpr std::size_t kMostMessages = MostMessages;
   /// Half of the block sends, the other half receives.
   static constexpr int kWarps = 8;
   static constexpr int kThreads = 2 * kWarps * 32;
@@ -78,7 +72,7 @@ struct SendRecvPairs {
           for (int i = a.sends; i < a.sends + a.receives; ++i)
             if (is_mine(role, a, role.pe() - a.messages[i].peer)) receive(role, a, i, channel);
         });
-    if (!block.team().one_node()) block.quiet();  // stores of this node were announced
+    block.quiet();
   }
 
  private:
@@ -96,8 +90,7 @@ struct SendRecvPairs {
     }
   };
 
-  /// Block b serves lane b % lanes of every distance d with d % (blocks / lanes) == b / lanes. There are no more such
-  /// groups of blocks than distances between PEs, since messages of a PE to itself are rare.
+  /// Block b serves lane b % lanes of every distance d with d % (blocks / lanes) == b / lanes.
   template <class Role>
   TANDEM_DEVICE static bool is_mine(const Role& role, const Args& a, int distance) {
     const int n = role.num_pes();
@@ -161,7 +154,7 @@ struct SendRecvPairs {
       const Size bytes = min(a.slot_bytes, left.size());
       const Size fits = min(bytes, message.bytes - left.begin);
       if (fits > 0) role.copy(message.data + left.begin, (a.staging + slot * a.slot_bytes).local(), fits);
-      role.signal_after_reads(a.credits + there, chunk, message.peer);
+      role.notify(a.credits + there, 1, message.peer, SignalOp::kAdd);
       left.begin += bytes;
       if (left.empty()) break;
     }
@@ -180,11 +173,8 @@ struct SendRecvPairs {
   }
 };
 using GroupPairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
-using FewPairs = SendRecvPairs<16>;
 
 TANDEM_GPU_KERNEL(GroupPairs, GroupPairs::kThreads);
 TANDEM_GPU_BETWEEN_NODES(GroupPairs);
-TANDEM_GPU_KERNEL(FewPairs, FewPairs::kThreads);
-TANDEM_GPU_BETWEEN_NODES(FewPairs);
 
 }  // namespace tandem::kernels
