@@ -92,7 +92,7 @@ class StreamChunks {
     constexpr Size kAhead = kLanes * StreamSlots::kSlots;
     if (i >= kAhead) role.wait(words(role, slots_.released, i) + reader, 1, number(i - kAhead));
   }
-  /// Tells all peers, or one, that chunk i is in its slot.
+  /// Announces to all peers, or to one, that chunk i is in its slot.
   template <class Role>
   TANDEM_DEVICE void sent(Role& role, Size i) const {
     role.notify_all(of_lane(role, slots_.arrived, i), number(i));
