@@ -99,6 +99,7 @@ void reduce_atomically(ReduceOp op, T* to, const A* from, Size count) {
 }
 
 /// Declares or defines the loops of one element type and its accumulator.
+// NOLINTBEGIN(bugprone-macro-parentheses): neither a type nor `extern template` can stand in parentheses.
 #define TANDEM_ELEMENT_LOOPS(DECLARATION, T)                                         \
   DECLARATION void combine_all(ReduceOp, Accumulator<T>*, const T*, const T*, Size); \
   DECLARATION void combine_into(ReduceOp, Accumulator<T>*, const T*, Size);          \
@@ -120,6 +121,7 @@ void reduce_atomically(ReduceOp op, T* to, const A* from, Size count) {
   DECLARATION void convert_all(float*, const fp8_e5m2*, Size); \
   DECLARATION void convert_all(fp8_e4m3*, const float*, Size); \
   DECLARATION void convert_all(fp8_e5m2*, const float*, Size)
+// NOLINTEND(bugprone-macro-parentheses)
 
 TANDEM_ALL_ELEMENT_LOOPS(extern template);
 
