@@ -53,9 +53,8 @@ class CollectiveProgram final : public CheckProgram {
     if (staging_bytes_ > 0)
       options.staging = {heap.allocate<std::byte>(staging_bytes_, "staging of inputs"),
                          heap.allocate<std::byte>(staging_bytes_, "staging of outputs"), staging_bytes_};
-    std::vector<std::unique_ptr<CollectivePlan>> plans;
-    for (int i = 0; i < (staging_bytes_ > 0 ? 2 : 1); ++i)
-      plans.push_back(make_collective(world, collective_, options));
+    std::vector<std::unique_ptr<CollectivePlan>> plans(staging_bytes_ > 0 ? 2 : 1);
+    for (auto& plan : plans) plan = make_collective(world, collective_, options);
     Stream stream = world.make_stream("main");
     std::vector<std::byte> host(static_cast<std::size_t>(std::max(most_in, most_out)));
     std::memset(host.data(), 0xFF, host.size());
