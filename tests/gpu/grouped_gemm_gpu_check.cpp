@@ -255,7 +255,7 @@ template <class T>
 void check_type(World& world, Stream& stream, Stream& copies, Buffers& buffers, int rounds) {
   const std::vector<std::int32_t> ragged{0, 1, 127, 128, 129, 0, 700, 5};
   const auto check = [&](const Case& c) {
-    attempt(name(dtype_of<T>()) + (" " + describe(c)),
+    attempt(fmt::format("{} {}", name(dtype_of<T>()), describe(c)),
             [&] { return Check<T>(world, stream, buffers, c).run(nullptr, 1); });
   };
   for (const bool indexed : {false, true}) {

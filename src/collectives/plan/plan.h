@@ -9,6 +9,8 @@
 /// registry has `narrow_unfit<Kernel>`. A kernel that divides its blocks adapts the default with `static int
 /// suitable_blocks(const Team&, int blocks)`. A marker of base/gpu_kernel.h follows the kernel.
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <new>
 #include <string>
@@ -129,7 +131,7 @@ template <class Kernel>
 std::string narrow_unfit(const Machine&, const CollectiveOptions& options) {
   constexpr int kLeast = Kernel::kLeastThreads;
   if (options.threads >= kLeast) return "";
-  return "needs at least " + std::to_string(kLeast) + " threads a block, " + std::to_string(options.threads) + " given";
+  return fmt::format("needs at least {} threads a block, {} given", kLeast, options.threads);
 }
 
 template <template <class> class Kernel>
