@@ -14,55 +14,44 @@ class AllChoices {
   /// Routing::places, which mean nothing for words that are no choices.
   template <class F>
   TANDEM_DEVICE void for_parts(const F& f) const {
-    const int pes = a_.routing.pes;
-    const auto words = static_cast<std::int32_t>(a_.first_words());
-    const int at_once = min(a_.pes_at_once(), pes);
-    const auto numbers =
-        block_.template load<std::int32_t>(a_.numbers, {0, a_.tiles() > 1 ? kRouteTile : Size{at_once} * words});
-    for (int step = 0; step < pes; step += at_once) {
-      const Size together = min(at_once, pes - step);
-      const LL128Line* const from = a_.first_at(epoch_, step).local();
-      const auto ids = block_.template ll_get<std::int32_t, Index>(from, together * words, epoch_);
-      f(ids, choices_of(Part{step, 0, words}, numbers, ids.size()));
-      if (a_.tiles() > 1) for_rest(step, numbers, f);
+    const Size first_words = a_.first_words;
+    auto numbers = block_.template load<std::int32_t>(a_.numbers, {0, a_.pes_at_once * first_words});
+    for (int step = 0; step < a_.routing.pes; step += a_.pes_at_once) {
+      const int pe = (block_.pe() + step) % a_.routing.pes;
+      Size words = min(a_.pes_at_once, a_.routing.pes - step) * first_words;
+      for (Size begin = 0; begin < words; begin += kRouteTile) {
+        const LL128Line* const from =
+            (begin == 0 ? a_.first_at(epoch_, step) : a_.rest_at(epoch_, pe, begin / kRouteTile)).local();
+        const auto ids = block_.template ll_get<std::int32_t, Index>(from, min(words - begin, kRouteTile), epoch_);
+        if (ids.size() != numbers.size()) numbers = block_.template load<std::int32_t>(a_.numbers, {0, ids.size()});
+        if (a_.tiles > 1 && begin == 0) words = words_of_message(ids, numbers);
+        f(ids, numbers.map(choice_of(step, begin)));
+      }
     }
   }
 
  private:
-  /// Words of messages that are received together: element i is word `first_word + i % words` of the message of the PE
-  /// that is `step + i / words` steps from here.
-  struct Part {
-    int step;
-    std::int32_t first_word;
-    std::int32_t words;
-  };
-
-  /// Does so for the rest of a message that has several tiles.
-  template <class Numbers, class F>
-  TANDEM_DEVICE void for_rest(int step, const Numbers& numbers, const F& f) const {
-    const int pe = (block_.pe() + step) % a_.routing.pes;
-    const auto header = block_.template ll_get<std::int32_t, Index>(a_.first_at(epoch_, step).local(), 1, epoch_);
-    const Size words = kHeaderWords + Size{header_of(block_.sum(header))} * a_.routing.top_k;
-    for (const Range tile : Tiles({kRouteTile, words}, kRouteTile)) {
-      const LL128Line* const from = a_.rest_at(epoch_, pe, tile.begin / kRouteTile).local();
-      const auto ids = block_.template ll_get<std::int32_t, Index>(from, tile.size(), epoch_);
-      const Part part{step, static_cast<std::int32_t>(tile.begin), static_cast<std::int32_t>(kRouteTile)};
-      f(ids, choices_of(part, numbers, ids.size()));
-    }
+  /// Returns the words of the message that has these first ones.
+  template <class Words, class Numbers>
+  TANDEM_DEVICE Size words_of_message(const Words& words, const Numbers& numbers) const {
+    const auto tokens =
+        block_.sum(words.zip(numbers, [](std::int32_t word, std::int32_t i) { return i == 0 ? header_of(word) : 0; }));
+    return kHeaderWords + Size{tokens} * a_.routing.top_k;
   }
 
-  /// `numbers`: 0, 1, ... for most parts. A shorter part loads its own.
-  template <class Numbers>
-  TANDEM_DEVICE auto choices_of(const Part& part, const Numbers& numbers, Size words) const {
-    const int first_pe = block_.pe() + part.step;
+  /// The choice of word i of a part, which begins with word `begin` of the message of the PE that is `step` steps from
+  /// here. First parts of several PEs lie behind one another.
+  TANDEM_DEVICE auto choice_of(int step, Size begin) const {
+    const int first_pe = block_.pe() + step;
     const int pes = a_.routing.pes;
+    const auto words = static_cast<std::int32_t>(a_.first_words);
     const auto choices = static_cast<std::int32_t>(a_.routing.choices());
-    const auto choice_of = [=](std::int32_t i) {
-      return (first_pe + i / part.words) % pes * choices + part.first_word + i % part.words -
-             static_cast<std::int32_t>(kHeaderWords);
+    const auto first = static_cast<std::int32_t>(begin - kHeaderWords);
+    return [=, by_words = a_.by_first_words](std::int32_t i) {
+      const std::int32_t later = by_words(i);
+      const std::int32_t pe = first_pe + later;
+      return (pe < pes ? pe : pe - pes) * choices + first + i - later * words;
     };
-    if (words == numbers.size()) return numbers.map(choice_of);
-    return block_.template load<std::int32_t>(a_.numbers, {0, words}).map(choice_of);
   }
 
   Block& block_;

@@ -31,6 +31,7 @@ Routing shape_of(const ExpertOptions& o, int pes) {
   r.experts_here = o.experts / pes;
   r.top_k = o.top_k;
   r.max_tokens = o.max_tokens;
+  r.complete();
   r.rows = Size{pes} * o.max_tokens * o.top_k + Size{r.experts_here} * (o.align - 1);
   if (o.layout != ExpertLayout::kByExpert) return r;
   r.rows = r.experts_here * o.most_rows;

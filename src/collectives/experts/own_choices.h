@@ -17,9 +17,9 @@ struct OwnChoices {
   TANDEM_DEVICE static void send(Block& block, const RouteArgs& a, Epoch epoch) {
     const Size own = tokens(block, a);
     const Size choices = own * a.routing.top_k;
-    for (Size i = block.index(); i < a.tiles(); i += block.count()) {
+    for (Size i = block.index(); i < a.tiles; i += block.count()) {
       if (i == 0) store_header(block, a, own);
-      const Size end = i == 0 ? a.first_words() : min((i + 1) * kRouteTile, kHeaderWords + choices);
+      const Size end = i == 0 ? a.first_words : min((i + 1) * kRouteTile, kHeaderWords + choices);
       if (i * kRouteTile < end) send_ids(block, a, epoch, {i * kRouteTile, end}, choices);
     }
     for_tiles(block.index(), block.count(), choices,
@@ -34,7 +34,7 @@ struct OwnChoices {
     std::int32_t* const message = r.message(block.pe());
     block.store_scalar(r.tokens() + block.pe(), static_cast<std::int32_t>(tokens));
     block.store_scalar(message, header_of(static_cast<std::int32_t>(tokens)));
-    for (const Range none : {Range{1, kHeaderWords}, Range{kHeaderWords + tokens * r.top_k, a.first_words()}})
+    for (const Range none : {Range{1, kHeaderWords}, Range{kHeaderWords + tokens * r.top_k, a.first_words}})
       if (!none.empty()) block.store(message, none, block.template load<std::int32_t>(a.no_rows, {0, none.size()}));
   }
 
@@ -51,7 +51,6 @@ struct OwnChoices {
       keep_ids<std::int32_t>(block, a, ids);
     block.sync();
     const auto kept = block.template load<std::int32_t>(r.message(me), words);
-    note_refused(block, a, words, kept.map([](std::int32_t id) { return id == -2 ? 1 : 0; }));
     const auto sent = kept.map([](std::int32_t id) { return id == -2 ? -1 : id; });
     block.store(r.message(me), words, sent);
     for (const int pe : block.pes_from_self()) {
@@ -60,6 +59,7 @@ struct OwnChoices {
           words.begin == 0 ? a.first_at(epoch, step) : a.rest_at(epoch, me, words.begin / kRouteTile);
       block.template ll_put_fragment<std::int32_t>(to, sent, epoch, pe);
     }
+    note_refused(block, a, words, kept.map([](std::int32_t id) { return id == -2 ? 1 : 0; }));
   }
 
   template <class Id, class Block>

@@ -51,7 +51,9 @@ class Plan final : public ExpertPlan {
  public:
   Plan(World& world, const ExpertOptions& o, const Routing& shape, ExpertUses uses)
       : ExpertPlan(world, o), team_(world.team()), grid_{o.blocks, Rows::kThreads}, shape_(shape) {
-    const Size most = std::max<Size>(shape.experts_here, ceil_div(shape.choices(), kRouteTile));
+    // A block for each expert, or for each tile of this PE's choices; and for each tile of the peers' choices.
+    const Size tiles = ceil_div(kHeaderWords + shape.choices(), kRouteTile);
+    const Size most = std::max<Size>(shape.experts_here, tiles) + (shape.pes - 1) * tiles;
     route_grid_ = {static_cast<int>(std::min<Size>(most, world.machine().gpu.sm_count)), Route::kThreads};
     world.check_launch<Route>(route_grid_);
     if (o.wire == ExpertWire::kQuantised)

@@ -19,9 +19,10 @@ struct Route {
 
   template <class Setup>
   static void prepare(Setup& setup, Args& a) {
-    const Size tiles = 2 * setup.pes() * a.tiles() * kRouteLines;
-    a.first = setup.template symmetric<LL128Line>(2 * setup.pes() * a.first_lines(), "first choices");
-    if (a.tiles() > 1) a.rest = setup.template symmetric<LL128Line>(tiles, "choices");
+    a.complete();
+    const Size tiles = 2 * setup.pes() * a.tiles * kRouteLines;
+    a.first = setup.template symmetric<LL128Line>(2 * setup.pes() * a.first_lines, "first choices");
+    if (a.tiles > 1) a.rest = setup.template symmetric<LL128Line>(tiles, "choices");
     a.lines = setup.template symmetric<LL128Line>(tiles, "weights");
     a.kept = most_kept(a.routing);
     a.found = reinterpret_cast<std::int32_t*>(setup.template local<Index>(a.routing.experts_here * a.kept, "found"));
@@ -36,34 +37,36 @@ struct Route {
     const Epoch epoch = block.next_epoch(a.epochs);
     const int experts = a.routing.experts_here;
     OwnChoices::send(block, a, epoch);
+    if (block.index() >= experts) return receive_all(block, a, epoch, block.index() - experts, block.count() - experts);
     for (int expert = block.index(); expert < experts; expert += block.count()) {
       ExpertRows rows(block, a, epoch, expert);
       rows.find();
       if (a.align == 1) rows.place();
     }
-    receive_all(block, a, epoch);
+    if (block.count() <= experts) receive_all(block, a, epoch, block.index(), block.count());
     if (a.align == 1) return;
-    meet(block, a, epoch);
+    meet(block, a, epoch, min(block.count(), experts));
     for (int expert = block.index(); expert < experts; expert += block.count())
       ExpertRows(block, a, epoch, expert).place();
   }
 
-  /// Each peer's choices have blocks of their own, or one block receives those of several peers.
+  /// The part of a member of some blocks, which are numbered from 0 on. Each peer's choices have blocks of their own,
+  /// or one block receives those of several peers.
   template <class Block>
-  TANDEM_DEVICE static void receive_all(Block& block, const Args& a, Epoch epoch) {
+  TANDEM_DEVICE static void receive_all(Block& block, const Args& a, Epoch epoch, int member, int members) {
     const int peers = block.num_pes() - 1;
     if (peers == 0) return;
-    for (int step = block.index() % peers; step < peers; step += block.count())
-      receive(block, a, epoch, (block.pe() + 1 + step) % block.num_pes(), block.index() / peers,
-              block.count() <= peers ? 1 : (block.count() - 1 - step) / peers + 1);
+    for (int step = member % peers; step < peers; step += members)
+      receive(block, a, epoch, (block.pe() + 1 + step) % block.num_pes(), member / peers,
+              members <= peers ? 1 : (members - 1 - step) / peers + 1);
   }
 
  private:
-  /// All blocks of this PE. Each block then sees the earlier writes of the others.
+  /// The blocks that rank rows. Each of them then sees the earlier writes of the others.
   template <class Block>
-  TANDEM_DEVICE static void meet(Block& block, const Args& a, Epoch value) {
+  TANDEM_DEVICE static void meet(Block& block, const Args& a, Epoch value, Size blocks) {
     block.notify(a.met + block.index(), value, block.pe());
-    block.wait(a.met, block.count(), value);
+    block.wait(a.met, blocks, value);
   }
 
   /// A peer's choices in memory, for dispatches and combinations.
@@ -78,7 +81,7 @@ struct Route {
     if (part == 0) block.store(r.tokens() + pe, {0, 1}, tokens);
     const Size choices = Size{block.sum(tokens)} * r.top_k;
     for (Size i = part; i * kRouteTile < kHeaderWords + choices; i += parts) {
-      const Range words{i * kRouteTile, i == 0 ? a.first_words() : min((i + 1) * kRouteTile, kHeaderWords + choices)};
+      const Range words{i * kRouteTile, i == 0 ? a.first_words : min((i + 1) * kRouteTile, kHeaderWords + choices)};
       const LL128Line* const from = i == 0 ? first : a.rest_at(epoch, pe, i).local();
       block.store(r.message(pe), words, block.template ll_get<std::int32_t, Index>(from, words.size(), epoch));
     }

@@ -35,6 +35,7 @@ struct RouteDispatch {
   static bool suits(const Routing& routing, Size align) {
     RouteArgs args;
     args.routing = routing;
+    args.complete();
     return align == 1 && fit_a_block(args);
   }
 
@@ -63,7 +64,7 @@ struct RouteDispatch {
       rows.find();
       rows.place();
     }
-    Route::receive_all(block, a.route, epoch);
+    Route::receive_all(block, a.route, epoch, block.index(), block.count());
   }
 
  private:

@@ -29,17 +29,37 @@ struct RouteArgs {
   std::int32_t* found = nullptr;          // [expert here][kept]: its first choices, as places in Routing::places
   Size kept = 0;                          // choices of an expert that are found once
   std::int64_t* refused = nullptr;        // [block][2]: choice + 1 and its id, or -1 - expert and its rows
+  Size first_words = 0;                   // of a PE's message that are always sent
+  Size first_lines = 0;
+  Size tiles = 0;       // of a PE's message
+  int pes_at_once = 1;  // PEs whose first parts are received at once
+  Divider by_first_words, by_choices, by_top_k;
 
-  /// Words of a PE's message, and of its part that is always sent.
-  TANDEM_DEVICE Size words() const { return kHeaderWords + routing.choices(); }
-  TANDEM_DEVICE Size first_words() const { return min(words(), kRouteTile); }
-  TANDEM_DEVICE Size first_lines() const { return first_words() / kLineWords; }
-  TANDEM_DEVICE Size tiles() const { return ceil_div(words(), kRouteTile); }
-  /// PEs whose first parts are received at once.
-  TANDEM_DEVICE int pes_at_once() const { return static_cast<int>(kRouteTile / first_words()); }
+  /// Sets what follows from the routing's numbers.
+  void complete() {
+    const Size words = kHeaderWords + routing.choices();
+    first_words = min(words, kRouteTile);
+    first_lines = first_words / kLineWords;
+    tiles = ceil_div(words, kRouteTile);
+    pes_at_once = static_cast<int>(min(kRouteTile / first_words, routing.pes));
+    by_first_words = Divider(first_words);
+    by_choices = Divider(routing.choices());
+    by_top_k = Divider(routing.top_k);
+  }
+  /// Whether all PEs' messages are received at once.
+  TANDEM_DEVICE bool is_one_part() const { return tiles == 1 && pes_at_once == routing.pes; }
 
+  /// A function from a choice's place to the slot of its token.
+  TANDEM_DEVICE auto slot_of() const {
+    const auto choices = static_cast<std::int32_t>(routing.choices());
+    const auto most = static_cast<std::int32_t>(routing.max_tokens);
+    return [=, by_choices = by_choices, by_top_k = by_top_k](std::int32_t at) {
+      const std::int32_t pe = by_choices(at);
+      return pe * most + by_top_k(at - pe * choices);
+    };
+  }
   TANDEM_DEVICE Symm<LL128Line> first_at(Epoch epoch, int step) const {
-    return first + (static_cast<Size>(epoch % 2) * routing.pes + step) * first_lines();
+    return first + (static_cast<Size>(epoch % 2) * routing.pes + step) * first_lines;
   }
   TANDEM_DEVICE Symm<LL128Line> rest_at(Epoch epoch, int pe, Size tile) const {
     return rest + tile_at(epoch, pe, tile);
@@ -50,9 +70,14 @@ struct RouteArgs {
 
  private:
   TANDEM_DEVICE Size tile_at(Epoch epoch, int pe, Size tile) const {
-    return ((static_cast<Size>(epoch % 2) * routing.pes + pe) * tiles() + tile) * kRouteLines;
+    return ((static_cast<Size>(epoch % 2) * routing.pes + pe) * tiles + tile) * kRouteLines;
   }
 };
+
+/// Returns the choices of an expert that are kept: those of equally popular experts, times twice the number of PEs.
+TANDEM_DEVICE inline Size most_kept(const Routing& r) {
+  return 2 * ceil_div(r.pes * r.max_tokens * r.top_k, r.experts_here);
+}
 
 /// Calls f(tile's number, choices) for every `step`th tile of a PE's choices.
 template <class F>

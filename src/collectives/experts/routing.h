@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/divider.h"
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -27,9 +28,16 @@ struct Routing {
   int top_k = 0;
   Size max_tokens = 0;
   Size rows = 0;
+  Size padded_choices = 0;
+  Divider by_experts_here;
 
+  /// Sets what follows from the other numbers.
+  void complete() {
+    padded_choices = round_up(kHeaderWords + max_tokens * top_k, kLineWords) - kHeaderWords;
+    by_experts_here = Divider(experts_here);
+  }
   /// Choices of a PE, padded so that with the words before them they fill lines of packets.
-  TANDEM_DEVICE Size choices() const { return round_up(kHeaderWords + max_tokens * top_k, kLineWords) - kHeaderWords; }
+  TANDEM_DEVICE Size choices() const { return padded_choices; }
   TANDEM_DEVICE std::int32_t* tokens() const { return words; }
   TANDEM_DEVICE std::int32_t* counts() const { return tokens() + round_up(pes, 4); }
   TANDEM_DEVICE std::int32_t* starts() const { return counts() + round_up(experts_here, 4); }
@@ -85,7 +93,7 @@ TANDEM_DEVICE Choices<std::int32_t> load_places(Block& block, const Routing& r, 
 TANDEM_DEVICE inline std::uint64_t pes_of(const Routing& routing, const Choices<std::int32_t>& ids) {
   std::uint64_t pes = 0;
   for (const std::int32_t id : ids.of)
-    if (id >= 0) pes |= std::uint64_t{1} << id / routing.experts_here;
+    if (id >= 0) pes |= std::uint64_t{1} << routing.by_experts_here(id);
   return pes;
 }
 

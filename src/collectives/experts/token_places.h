@@ -14,7 +14,7 @@ constexpr int kPlaceBits = 16;
 
 /// Returns the least number of equal parts of all PEs' messages that are received one by one.
 TANDEM_DEVICE inline int choice_parts(const RouteArgs& a) {
-  int together = min(a.pes_at_once(), a.routing.pes);
+  int together = a.pes_at_once;
   while (a.routing.pes % together != 0) --together;
   return a.routing.pes / together;
 }
@@ -22,7 +22,7 @@ TANDEM_DEVICE inline int choice_parts(const RouteArgs& a) {
 /// Returns whether a block can hold and count the choices of all PEs.
 inline bool fit_a_block(const RouteArgs& a) {
   constexpr Size kMost = (Size{1} << kPlaceBits) - 1;
-  return a.tiles() == 1 && choice_parts(a) <= kChoiceParts && a.routing.experts_here <= kMost &&
+  return a.tiles == 1 && choice_parts(a) <= kChoiceParts && a.routing.experts_here <= kMost &&
          a.routing.pes * a.routing.max_tokens * a.routing.top_k <= kMost;
 }
 
@@ -31,7 +31,7 @@ class TokenPlaces {
  public:
   /// Waits for the choices of all PEs.
   TANDEM_DEVICE TokenPlaces(Block& block, const RouteArgs& a, Epoch epoch)
-      : block_(block), a_(a), parts_(choice_parts(a)), words_of_part_(a.routing.pes / parts_ * a.first_words()) {
+      : block_(block), a_(a), parts_(choice_parts(a)), words_of_part_(a.routing.pes / parts_ * a.first_words) {
     numbers_ = block.template load<std::int32_t>(a.numbers, {0, words_of_part_});
     for (int i = 0; i < kParts; ++i)
       if (i < parts_)
@@ -41,14 +41,14 @@ class TokenPlaces {
 
   /// Returns the tokens of the PE that is `step` steps from here.
   TANDEM_DEVICE Size tokens(int step) const {
-    const auto at = static_cast<std::int32_t>(step * a_.first_words());
+    const auto at = static_cast<std::int32_t>(step * a_.first_words);
     return total([at](std::int32_t word, std::int32_t i) { return i == at ? std::int64_t{header_of(word)} : 0; });
   }
 
   /// Returns the token's places, -1 for choices whose expert is not here. `is_in_place`: all other places are 0.
   TANDEM_DEVICE Choices<std::int32_t> of(int step, Size token, bool is_in_place) const {
     const int top_k = a_.routing.top_k;
-    const auto first = static_cast<std::int32_t>(step * a_.first_words() + kHeaderWords + token * top_k);
+    const auto first = static_cast<std::int32_t>(step * a_.first_words + kHeaderWords + token * top_k);
     Choices<std::int32_t> places;
     for (std::int32_t& place : places.of) place = -1;
     for (int some = 0; some < top_k; some += kAtOnce) {

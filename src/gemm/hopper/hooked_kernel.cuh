@@ -55,7 +55,7 @@ class HookedKernel {
     if (group > 0) {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<232>();
       // Computing threads that read no table and no scales of blocks read nothing before the loads have arrived.
-      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks) cutlass::arch::wait_on_dependent_grids();
+      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks) wait_for_previous_grid();
       compute(params, storage, pipeline, group - 1, profiler);
     } else {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
@@ -65,10 +65,10 @@ class HookedKernel {
           const WalkedTile first = Walk(params.table).tile();
           Mainloop::load_ahead(params.mainloop, first.row, steps_of(params, first).first, lane);
         }
-        cutlass::arch::wait_on_dependent_grids();
+        wait_for_previous_grid();
         load(params, storage, pipeline, lane, profiler);
       } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
-        cutlass::arch::wait_on_dependent_grids();
+        wait_for_previous_grid();
         Store(params.store, storage.store, warp - 2, 0).store(params.table, cute::size<0>(TileShape{}), profiler);
       }
     }

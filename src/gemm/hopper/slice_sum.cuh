@@ -26,7 +26,7 @@ class SliceSum {
     mine_ = here + places.slice_place(column, slice);
     std::byte* const theirs = here + places.slice_place(column, 1 - slice);
     // Earlier contents belong to the previous call.
-    cutlass::arch::wait_on_dependent_grids();
+    wait_for_previous_grid();
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
       Vector given;

@@ -11,8 +11,6 @@
 /// same places. Its result goes to all other PEs' place for it. That is a second trip, but with four PEs it is half of
 /// the bytes. Each PE has to own a tile: a PE that ends a call then has words that every PE sent in it.
 
-#include <cutlass/arch/grid_dependency_control.h>
-
 #include "gemm/contract/skinny.h"
 #include "gemm/hopper/epilogue.cuh"
 #include "tandem/impl/cuda/watchdog.cuh"
@@ -63,7 +61,7 @@ class TransposedSum {
         by_owner_(kManyRows && sum.context.team.size > 2),
         owner_(column % sum.context.team.size) {
     // The previous call may still write, here and at the peers, because this warp has not waited for its kernel.
-    cutlass::arch::wait_on_dependent_grids();
+    wait_for_previous_grid();
 #pragma unroll
     for (int i = 0; i < kBlocks; ++i) call_[i] = load_relaxed(sum.calls + tile(i));
   }

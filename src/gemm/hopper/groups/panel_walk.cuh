@@ -7,6 +7,27 @@
 
 namespace tandem::cuda {
 
+// The kernel before may still write the table when this one starts (programmatic dependent launch). So these loads must
+// stay behind the kernel's wait. Loads by `__ldg` need not: ptxas moved one before the wait. Some warps of a block then
+// found an older number of panels than the others, and waited for them without an end.
+
+__device__ inline int load_count(const std::int32_t* from) {
+  int count;
+  asm volatile("ld.global.s32 %0, [%1];" : "=r"(count) : "l"(from));
+  return count;
+}
+/// In one load.
+__device__ inline GemmPanel load_panel(const GemmPanel* from) {
+  int words[4];
+  asm volatile("ld.global.v4.s32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "l"(from));
+  GemmPanel panel;
+  static_assert(sizeof panel == sizeof words);
+  __builtin_memcpy(&panel, words, sizeof panel);
+  return panel;
+}
+
 /// A tile of this block.
 struct PanelTile : WalkedTile {
   int group;      ///< number of its B
@@ -19,10 +40,10 @@ struct PanelTile : WalkedTile {
 template <>
 class TileWalk<PanelTable> {
  public:
-  /// For code that may read the table.
+  /// For code behind the wait for the kernel before.
   __device__ explicit TileWalk(const PanelTable& table)
       : table_(table),
-        panels_(__ldg(table.groups.panel_count)),
+        panels_(load_count(table.groups.panel_count)),
         units_(panels_ * table.order.units_of_panel()),
         unit_(static_cast<int>(blockIdx.x) / table.cluster),
         step_(static_cast<int>(gridDim.x) / table.cluster) {}
@@ -48,15 +69,9 @@ class TileWalk<PanelTable> {
   }
 
  private:
-  /// Panels in one load each.
   struct Panels {
     const GemmPanel* from;
-    __device__ GemmPanel operator[](int i) const {
-      const int4 words = __ldg(reinterpret_cast<const int4*>(from + i));
-      GemmPanel panel;
-      __builtin_memcpy(&panel, &words, sizeof panel);
-      return panel;
-    }
+    __device__ GemmPanel operator[](int i) const { return load_panel(from + i); }
   };
 
   const PanelTable& table_;
