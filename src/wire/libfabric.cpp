@@ -51,10 +51,12 @@ class KeptSignalHandlers {
 };
 
 /// The layer ofi_rxm sends a message at once that fits its buffers. It cuts a longer one into pieces or asks for it
-/// first, which took 1.6 times as long at 64 KB (bench/NOTES.md). It reads the variable when it is loaded.
+/// first, which took 1.6 times as long at 64 KB (bench/NOTES.md). It has a buffer for each message that it may receive
+/// or send, of which tcp's default of some thousand would take 1.3 GB. It reads the variables when it is loaded.
 void set_buffers() {
   constexpr Size room_for_headers = 1024;
   setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(kFabricMessageBytes + room_for_headers).c_str(), 0);
+  for (const char* const messages : {"FI_OFI_RXM_MSG_RX_SIZE", "FI_OFI_RXM_MSG_TX_SIZE"}) setenv(messages, "128", 0);
 }
 
 Libfabric load_all() {

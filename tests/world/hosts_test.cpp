@@ -72,7 +72,10 @@ class FailuresBetweenHosts : public ::testing::TestWithParam<const char*> {
 TEST_P(FailuresBetweenHosts, OfThreeProcesses) {
   const UniqueId second = UniqueId::create();
   const bool is_killed = GetParam() == std::string("survive_a_kill");
-  auto all = start(GetParam(), {3, 1}, {"LSAN_OPTIONS=detect_leaks=0", "TANDEM_TEST_SECOND_ID=" + second.text()});
+  // The buffers of libfabric for large messages would take most of the time.
+  auto all =
+      start(GetParam(), {3, 1},
+            {"LSAN_OPTIONS=detect_leaks=0", "TANDEM_TEST_SECOND_ID=" + second.text(), "FI_OFI_RXM_BUFFER_SIZE=16384"});
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     const Ended ended = all[pe].wait();
     EXPECT_EQ(ended.code, is_killed && pe == 1 ? -SIGKILL : 0) << "PE " << pe;

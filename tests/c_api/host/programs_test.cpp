@@ -1,50 +1,16 @@
 // Programs in C on CPUs: the shared library as it is installed, PEs as threads, data that really moves.
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <numeric>
-#include <string>
-#include <thread>
-#include <vector>
 
-#include "tandem.h"
+#include "c_api/host/pes.h"
 
+namespace tandem::c_test {
 namespace {
 
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-/// One PE of a program.
-struct Peer {
-  tandem_world* world = nullptr;
-  int pe = 0;
-  int n = 0;
-};
-
-/// "" where the call went well, else the text of its error.
-std::string error_of(tandem_status status) {
-  return status == TANDEM_SUCCESS ? "" : "status " + std::to_string(status) + ": " + tandem_last_error();
-}
-
-template <class Program>
-void run(int pes, const Program& program, tandem_options options = {}) {
-  options.device = TANDEM_HOST;
-  options.staging_bytes = size_t{1} << 16;
-  std::vector<char> id(TANDEM_UNIQUE_ID_BYTES);
-  ASSERT_EQ(error_of(tandem_unique_id_create(id.data(), nullptr)), "");
-  std::vector<std::thread> threads;
-  for (int pe = 0; pe < pes; ++pe)
-    threads.emplace_back([&, pe] {
-      Peer peer{nullptr, pe, pes};
-      ASSERT_EQ(error_of(tandem_world_create(&peer.world, id.data(), pe, pes, &options)), "");
-      EXPECT_EQ(tandem_device_of(peer.world), TANDEM_HOST);
-      program(peer);
-      EXPECT_EQ(error_of(tandem_world_destroy(peer.world)), "");
-    });
-  for (std::thread& thread : threads) thread.join();
-}
 
 class CProgramsOnHost : public ::testing::TestWithParam<int> {};
 
@@ -54,7 +20,8 @@ TEST_P(CProgramsOnHost, ReduceInMemoryOfTheHeapAndOfTheirOwn) {
     void* heap = nullptr;
     ASSERT_EQ(error_of(tandem_alloc(p.world, kCount * 4, &heap)), "");
     std::vector<float> own(kCount, static_cast<float>(p.pe + 1));
-    const auto sum = static_cast<float>(p.n * (p.n + 1) / 2);
+    const int total = p.n * (p.n + 1) / 2;
+    const auto sum = static_cast<float>(total);
     auto* const shared = static_cast<float*>(heap);
     std::copy(own.begin(), own.end(), shared);
     EXPECT_EQ(error_of(tandem_all_reduce(p.world, shared, shared, kCount, TANDEM_F32, TANDEM_SUM, nullptr)), "");
@@ -169,7 +136,8 @@ TEST(CProgram, SplitTheirWorld) {
     float value = static_cast<float>(p.pe);
     EXPECT_EQ(error_of(tandem_all_reduce(pair, &value, &value, 1, TANDEM_F32, TANDEM_MAX, nullptr)), "");
     EXPECT_EQ(error_of(tandem_synchronize(pair, nullptr)), "");
-    EXPECT_EQ(value, static_cast<float>(p.pe / 2 * 2 + 1));
+    const int odd_one = p.pe / 2 * 2 + 1;
+    EXPECT_EQ(value, static_cast<float>(odd_one));
     EXPECT_EQ(error_of(tandem_world_destroy(pair)), "");
   });
 }
@@ -226,3 +194,4 @@ TEST(CProgram, NameTheDeviceThatIsNotThere) {
 }
 
 }  // namespace
+}  // namespace tandem::c_test
