@@ -31,7 +31,8 @@ def operations(device: str, dtype: torch.dtype) -> dict[str, Forms]:
     """The forms of each operation. Maxima stay as they are, so calls in place may repeat."""
     group, size = dist.group.WORLD.group_name, dist.get_world_size()
     rows = 16 * size
-    x, w = torch.ones(rows, 64 * size, device=device, dtype=dtype), torch.ones(64, 64 * size, device=device, dtype=dtype)
+    x = torch.ones(rows, 64 * size, device=device, dtype=dtype)
+    w = x.new_ones(64, 64 * size)
     y, whole, world = torch.empty_like(x), x.new_empty(size * rows, 64 * size), tt.world_of(device=device)
     part = x.new_empty(16, 64)
     stream = torch.cuda.current_stream() if device == "cuda" else None
