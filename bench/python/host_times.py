@@ -30,8 +30,11 @@ Forms = dict[str, Callable[[], object]]
 def operations(device: str, dtype: torch.dtype) -> dict[str, Forms]:
     """The forms of each operation. Maxima stay as they are, so calls in place may repeat."""
     group, size = dist.group.WORLD.group_name, dist.get_world_size()
-    x, w = torch.ones(16, 64 * size, device=device, dtype=dtype), torch.ones(64, 64 * size, device=device, dtype=dtype)
-    y, whole, world = torch.empty_like(x), x.new_empty(size * 16, 64 * size), tt.world_of(device=device)
+    rows = 16 * size
+    x = torch.ones(rows, 64 * size, device=device, dtype=dtype)
+    w = x.new_ones(64, 64 * size)
+    y, whole, world = torch.empty_like(x), x.new_empty(size * rows, 64 * size), tt.world_of(device=device)
+    part = x.new_empty(16, 64)
     stream = torch.cuda.current_stream() if device == "cuda" else None
     # On CPUs it only enqueues, and the other forms wait.
     arguments = (world._handle, x.data_ptr(), y.data_ptr(), x.numel(), CODES[dtype], _c.OPERATIONS["max"])
@@ -42,14 +45,27 @@ def operations(device: str, dtype: torch.dtype) -> dict[str, Forms]:
         dist.all_reduce(z)
         return z
 
-    def in_python() -> object:
+    def gathered() -> object:
+        dist.all_gather_into_tensor(whole, x)
+        return whole @ w.t()
+
+    def scattered() -> object:
+        dist.reduce_scatter_tensor(part, x @ w.t())
+        return part
+
+    def in_python(name: str, *arguments: object) -> Callable[[], object]:
         """The way that calls take where the operators without Python are not there."""
-        kept, _native._operator = _native._operator, None
-        try:
-            with _ops._below_autograd():
-                return torch.ops.tandem.all_reduce(x, "max", group)
-        finally:
-            _native._operator = kept
+
+        def call() -> object:
+            kept = _native._operator, _native._products
+            _native._operator = _native._products = None
+            try:
+                with _ops._below_autograd():
+                    return getattr(torch.ops.tandem, name)(*arguments)
+            finally:
+                _native._operator, _native._products = kept
+
+        return call
 
     return {
         "all_reduce": {
@@ -57,7 +73,7 @@ def operations(device: str, dtype: torch.dtype) -> dict[str, Forms]:
             "functional": lambda: functional.wait_tensor(functional.all_reduce(x, "max", group)),
             "torch.ops.tandem": lambda: torch.ops.tandem.all_reduce(x, "max", group),
             "tandem.torch": lambda: tt.all_reduce(x, "max"),
-            "kernel in Python": in_python,
+            "kernel in Python": in_python("all_reduce", x, "max", group),
             "tandem.World": lambda: world.all_reduce(x, "max", out=y, stream=stream),
             "C API by ctypes": lambda: _c.call("all_reduce", *arguments),
         },
@@ -70,6 +86,19 @@ def operations(device: str, dtype: torch.dtype) -> dict[str, Forms]:
             "matmul, torch.distributed": multiplied,
             "torch.ops.tandem": lambda: torch.ops.tandem.matmul_all_reduce(x, w.t(), None, "none", group),
             "tandem.torch": lambda: tt.matmul_all_reduce(x, w.t()),
+            "kernel in Python": in_python("matmul_all_reduce", x, w.t(), None, "none", group),
+        },
+        "all_gather_matmul": {
+            "torch.distributed, matmul": gathered,
+            "torch.ops.tandem": lambda: torch.ops.tandem.all_gather_matmul(x, [w.t()], [], "none", False, group),
+            "tandem.torch": lambda: tt.all_gather_matmul(x, w.t()),
+            "kernel in Python": in_python("all_gather_matmul", x, [w.t()], [], "none", False, group),
+        },
+        "matmul_reduce_scatter": {
+            "matmul, torch.distributed": scattered,
+            "torch.ops.tandem": lambda: torch.ops.tandem.matmul_reduce_scatter(x, w.t(), None, "none", group),
+            "tandem.torch": lambda: tt.matmul_reduce_scatter(x, w.t()),
+            "kernel in Python": in_python("matmul_reduce_scatter", x, w.t(), None, "none", group),
         },
     }
 
@@ -107,7 +136,7 @@ def main() -> None:
                 us, least, most = statistics.median(values), min(values), max(values)
                 rows.append({"operation": name, "form": form, "us": us, "least_us": least, "most_us": most})
                 if dist.get_rank() == 0:
-                    print(f"{name:18} {form:26} {us:7.1f} us ({least:.1f} to {most:.1f})", flush=True)
+                    print(f"{name:21} {form:26} {us:7.1f} us ({least:.1f} to {most:.1f})", flush=True)
     if arguments.out and dist.get_rank() == 0:
         with open(arguments.out, "w") as file:
             json.dump({"version": torch.__version__, "processes": dist.get_world_size(), "rows": rows}, file, indent=1)

@@ -1,17 +1,19 @@
-"""Operators of tandem.torch beside PyTorch's own, in CUDA graphs of 20 calls.
+"""Operators of tandem.torch beside PyTorch's own, in CUDA graphs of up to 20 calls.
 
     TANDEM_LIBRARY=build/gpu/lib/libtandem_c.so tandem launch -n 2 python3 bench/python/operators.py --out FILE.json
     tandem launch -n 2 python3 bench/python/operators.py --device cpu     tiny sizes without graphs, as a test of it
 
 Forms of one operator alternate, and each time is that of the slowest process: the median of the rounds. `host` is the
-time until an eager call returns.
+time until an eager call returns. The form `C API` is a plan of its own that runs by tandem_plan_run_with.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import re
 import statistics
 import time
 from collections.abc import Callable
@@ -20,8 +22,12 @@ import tandem.torch as tt
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from tandem import _c
+from tandem._plan import OperatorPlan
+from tandem.torch import _groups
+from tandem.torch._collectives import CODES
 
-CALLS, ROUNDS, EPSILON = 20, 11, 1e-5
+CALLS, MOST_WORK, ROUNDS, EPSILON = 20, 4e12, 11, 1e-5
 # Rows, columns and depth over all processes; rows and elements of a row.
 LARGE = {
     "all_gather_matmul": [(8192, 10240, 8192), (8192, 28672, 8192), (8192, 57344, 8192)],
@@ -53,12 +59,25 @@ class Bench:
         getattr(dist, name)(out, x)
         return out
 
+    def planned(self, name: str, m: int, n: int, k: int, x: torch.Tensor, w: torch.Tensor, *c: int) -> Forms:
+        """The form that C++ has: one plan for these rows, and no tensor made."""
+        plan = OperatorPlan(tt.world_of(device=self.device), name, m, [n], k, type=CODES[self.dtype])
+        out = x.new_empty(c)
+        b, made = _c.addresses([w.data_ptr()]), _c.addresses([out.data_ptr()])
+
+        def call() -> torch.Tensor:
+            plan.run(m, _groups.stream_of(x), a=x.data_ptr(), b=b, c=made)
+            return out
+
+        return {"C API": call}
+
     def all_gather_matmul(self, m: int, n: int, k: int) -> Forms:
         x, w = self.random(self.rank, m // self.size, k), self.random(9, n // self.size, k).t()
         whole = x.new_empty(m, k)
         forms: Forms = {
             "tandem": lambda: tt.all_gather_matmul(x, w),
             "separate": lambda: self.collective("all_gather_into_tensor", whole, x) @ w,
+            **self.planned("all_gather_gemm", m, n, k, x, w, m, n // self.size),
         }
         if self.on_gpus:
             fused = torch.ops.symm_mem.fused_all_gather_matmul
@@ -71,6 +90,7 @@ class Bench:
         forms: Forms = {
             "tandem": lambda: tt.matmul_reduce_scatter(x, w),
             "separate": lambda: self.collective("reduce_scatter_tensor", part, x @ w),
+            **self.planned("gemm_reduce_scatter", m, n, k, x, w, m // self.size, n),
         }
         if self.on_gpus:
             fused = torch.ops.symm_mem.fused_matmul_reduce_scatter
@@ -86,6 +106,7 @@ class Bench:
         return {
             "tandem": lambda: tt.matmul_all_reduce(x, w),
             "separate": lambda: self.all_reduced(x @ w),
+            **self.planned("gemm_all_reduce", m, n, k, x, w, m, n),
         }
 
     def all_reduce_norm(self, rows: int, hidden: int) -> Forms:
@@ -101,11 +122,11 @@ class Bench:
             "separate": lambda: behind(self.all_reduced(partial.copy_(x))),
         }
 
-    def host_us(self, call: Callable[[], torch.Tensor]) -> float:
+    def host_us(self, call: Callable[[], torch.Tensor], calls: int) -> float:
         begin = time.perf_counter()
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
-        us = (time.perf_counter() - begin) / CALLS * 1e6
+        us = (time.perf_counter() - begin) / calls * 1e6
         self.synchronize()
         return us
 
@@ -114,18 +135,18 @@ class Bench:
             torch.cuda.synchronize()
         dist.barrier()
 
-    def captured(self, call: Callable[[], torch.Tensor]) -> Callable[[], None]:
-        """Returns a function that runs the call CALLS times."""
+    def captured(self, call: Callable[[], torch.Tensor], calls: int) -> Callable[[], None]:
+        """Returns a function that runs the call so often."""
         if not self.on_gpus:
-            return lambda: [call() for _ in range(CALLS)] and None
+            return lambda: [call() for _ in range(calls)] and None
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            for _ in range(CALLS):
+            for _ in range(calls):
                 call()
         return graph.replay
 
-    def timed_us(self, run: Callable[[], None]) -> float:
-        """The time of one call of `run`, of the slowest process."""
+    def timed_us(self, run: Callable[[], None], calls: int) -> float:
+        """The time of one of the calls of `run`, of the slowest process."""
         self.synchronize()
         begin = time.perf_counter()
         if self.on_gpus:
@@ -138,7 +159,7 @@ class Bench:
         else:
             run()
             us = (time.perf_counter() - begin) * 1e6
-        slowest = torch.tensor(us / CALLS, device=self.device)
+        slowest = torch.tensor(us / calls, device=self.device)
         dist.all_reduce(slowest, dist.ReduceOp.MAX)
         return float(slowest)
 
@@ -151,12 +172,13 @@ class Bench:
             error = float((got - wanted).abs().max() / wanted.abs().max())
             if error > (0.03 if self.on_gpus else 1e-4):
                 raise SystemExit(f"{name} {shape}: {form} differs by {error} of the largest value")
-        host = {form: self.host_us(call) for form, call in forms.items()}
-        runs = {form: self.captured(call) for form, call in forms.items()}
+        calls = max(2, min(CALLS, int(MOST_WORK / math.prod(shape))))
+        host = {form: self.host_us(call, calls) for form, call in forms.items()}
+        runs = {form: self.captured(call, calls) for form, call in forms.items()}
         times: dict[str, list[float]] = {form: [] for form in forms}
         for _ in range(ROUNDS):
             for form, run in runs.items():
-                times[form].append(self.timed_us(run))
+                times[form].append(self.timed_us(run, calls))
         return [
             {"operator": name, "shape": shape, "form": form, "us": statistics.median(values), "host_us": host[form]}
             for form, values in times.items()
@@ -166,12 +188,13 @@ class Bench:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="where the tensors are")
+    parser.add_argument("--only", default=".", help="operators whose names match this regular expression")
     parser.add_argument("--out", help="a JSON file for the results")
     arguments = parser.parse_args()
     bench = Bench(arguments.device)
     rows: list[dict[str, object]] = []
     for name, shapes in (LARGE if bench.on_gpus else TINY).items():
-        for shape in shapes:
+        for shape in shapes if re.search(arguments.only, name) else ():
             measured = bench.measure(name, shape)
             rows += measured
             for row in measured if bench.rank == 0 else ():

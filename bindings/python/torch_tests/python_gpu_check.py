@@ -19,7 +19,9 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ("gpu", "values", "norm", "layers", "experts", "scaled", "deep_ep", "compile", "async_tp", "training")
+PROGRAMS = (
+    "gpu", "values", "products", "norm", "layers", "experts", "scaled", "deep_ep", "compile", "async_tp", "training",
+)  # fmt: skip
 AT_ONCE = 5
 
 

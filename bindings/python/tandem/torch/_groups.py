@@ -30,6 +30,8 @@ class GroupWorld:
     world: World
     plans: dict[Any, Any] = field(default_factory=dict)
     constants: dict[Any, torch.Tensor] = field(default_factory=dict)
+    native: int | None = None
+    """Plans that operators run without Python (_native.py)."""
 
 
 # The same stream without an object for it, where torch has this call.
@@ -110,13 +112,18 @@ def own_address(store: Any) -> str | None:
         return None
 
 
+def existing(name: str, device_type: str) -> GroupWorld | None:
+    """The world of the group `name` for tensors of a device, if it was made and is open."""
+    found = _worlds.get((name, device_type))
+    return found if found is not None and found.group is find(name) and found.world._handle is not None else None
+
+
 def world_for(name: str, device_type: str, **options: Any) -> GroupWorld:
     """The world of the group `name` for tensors of a device. The group's processes make it together."""
     if device_type not in _KINDS:
         raise errors.InvalidType(f"x: a tensor on {device_type} given, allowed are cpu and cuda")
     pg = find(name)
-    found = _worlds.get((name, device_type))
-    if found is not None and found.group is pg and found.world._handle is not None:
+    if (found := existing(name, device_type)) is not None:
         return found
     with _lock:
         found = _worlds.get((name, device_type))

@@ -24,15 +24,17 @@ from .. import _c, errors
 from .._c import ACTIVATIONS
 from .._library import shown
 from .._plan import OperatorPlan
-from . import _groups
+from . import _groups, _native
 from ._collectives import CODES
-from ._ops import call, register
+from ._ops import call, call_directly, register
 from ._scales import Scales
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 # GPUs have no tensor cores for the first and no such operator; CPUs have all but float64.
 _FUSED = {"cpu": (torch.float32, torch.bfloat16, torch.float16), "cuda": (torch.bfloat16, torch.float16)}
 _ALIGNMENT = 16
+_GATHER, _SCATTER = _c.OPERATORS["all_gather_gemm"], _c.OPERATORS["gemm_reduce_scatter"]
+_REDUCE = _c.OPERATORS["gemm_all_reduce"]
 
 
 def _checked(x: torch.Tensor, weights: Sequence[torch.Tensor], biases: Sequence[torch.Tensor], activation: str) -> None:
@@ -108,11 +110,15 @@ def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int, x: torch.Tens
     operator, ns, k, options = key
     plan = found.plans.get(key)
     if plan is None or plan.m < m:
-        if plan is not None:
-            _groups.retire(plan, x)
-            del found.plans[key]
-        rows = max(16, 1 << (m - 1).bit_length())
-        plan = found.plans[key] = OperatorPlan(found.world, operator, rows, list(ns), k, **dict(options))
+        with found.world._lock:
+            if plan is not None:
+                _groups.retire(plan, x)
+                del found.plans[key]
+            rows = max(16, 1 << (m - 1).bit_length())
+            plan = found.plans[key] = OperatorPlan(found.world, operator, rows, list(ns), k, **dict(options))
+            if "out_type" not in dict(options):  # no product in fp8
+                numbers = [value for _, value in options]
+                _native.keep_plan(found, plan, [_c.OPERATORS[operator], *numbers, k, *ns])
     return plan
 
 
@@ -167,6 +173,9 @@ def _all_gather_matmul(
     keep_gathered: bool,
     group: str,
 ) -> list[torch.Tensor]:
+    made = _native.products(_GATHER, x, weights, biases, ACTIVATIONS.get(activation), group, keep_gathered)
+    if made is not None:
+        return made
     _checked(x, weights, biases, activation)
     pes = _groups.size_of(group)
     shape = (pes * x.shape[0], *x.shape[1:-1])
@@ -214,14 +223,22 @@ def _sum(
 def _matmul_reduce_scatter(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
 ) -> torch.Tensor:
-    _checked(x, [weight], [] if bias is None else [bias], activation)
+    biases = [] if bias is None else [bias]
+    made = _native.products(_SCATTER, x, [weight], biases, ACTIVATIONS.get(activation), group)
+    if made is not None:
+        return made[0]
+    _checked(x, [weight], biases, activation)
     return _sum("gemm_reduce_scatter", x, weight, bias, activation, group, scattered_rows(x, group))
 
 
 def _matmul_all_reduce(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, group: str
 ) -> torch.Tensor:
-    _checked(x, [weight], [] if bias is None else [bias], activation)
+    biases = [] if bias is None else [bias]
+    made = _native.products(_REDUCE, x, [weight], biases, ACTIVATIONS.get(activation), group)
+    if made is not None:
+        return made[0]
+    _checked(x, [weight], biases, activation)
     return _sum("gemm_all_reduce", x, weight, bias, activation, group, x.shape[0])
 
 
@@ -380,6 +397,8 @@ for _name, _schema, _kernel, _fake, _gradient, _setup in (
     ("replicated_matmul", _ONE, _replicated_matmul, _whole_shape, _replicated_matmul_gradient, _keep),
 ):
     register(_name, _schema, _kernel, _fake, _gradient, _setup)
+    if _native.IS_LOADED and _name != "replicated_matmul":
+        call_directly(getattr(torch.ops.tandem, _name), _kernel)
 
 
 def _tensors(name: str, value: object) -> list[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""Collectives from PyTorch's dispatcher to the C API without Python between them (native/torch/operators.cpp).
+"""Operators from PyTorch's dispatcher to the C API without Python between them (native/torch).
 
 The package has their library where it was built with the headers of PyTorch. TANDEM_TORCH_LIBRARY names another one,
 and an empty text none. Where none loads, the kernels in Python do all the work.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,8 +19,11 @@ from .. import _c, errors
 from .._library import FOLDER
 from . import _groups
 
-_CALLED = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "synchronize")
-_NUMBERS = {name: number for number, name in enumerate(_CALLED[:-1])}
+# In the order of struct Library (native/torch/call.h).
+_CALLED = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "plan_run_with", "synchronize")
+_NUMBERS = {name: number for number, name in enumerate(_CALLED[:4])}
+_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
+_current_device = getattr(torch._C, "_cuda_getDevice", None)
 
 
 def _load() -> ctypes.CDLL | None:
@@ -26,18 +31,31 @@ def _load() -> ctypes.CDLL | None:
     if not os.path.exists(path):
         return None
     try:
-        library = ctypes.CDLL(path)  # registers its operator
+        library = ctypes.CDLL(path)  # registers its operators
     except OSError:  # PyTorch before 2.10 lacks functions that it needs
         return None
     library.tandem_torch_status.restype = ctypes.c_int
     library.tandem_torch_use.restype = None
+    library.tandem_torch_plans_create.restype = ctypes.c_void_p
+    library.tandem_torch_plans_create.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    library.tandem_torch_plans_destroy.restype = None
+    library.tandem_torch_plans_destroy.argtypes = [ctypes.c_void_p]
+    library.tandem_torch_plans_keep.restype = None
+    library.tandem_torch_plans_keep.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int64,
+        ctypes.POINTER(ctypes.c_int64),
+        ctypes.c_int64,
+    ]
     return library
 
 
 _library = _load()
 _operator = None if _library is None else torch.ops.tandem._collective.default
+_products = None if _library is None else torch.ops.tandem._products.default
 IS_LOADED = _library is not None
-"""Whether collectives need no Python between dispatcher and C API."""
+"""Whether operators need no Python between dispatcher and C API."""
 
 
 @functools.cache
@@ -60,3 +78,53 @@ def collective(name: str, x: torch.Tensor, type_code: int, group: str, operation
         if out is None:
             raise _c.error_of(_library.tandem_torch_status()) or errors.Failure(f"tandem_{name}: no result")
     return out
+
+
+def keep_plan(found: _groups.GroupWorld, plan: Any, problem: Sequence[int]) -> None:
+    """Lets `products` run a plan. The caller holds the world's lock.
+
+    `problem` has the operator, the type, the layout, the activation, the depth, and the columns of each weight.
+    """
+    if _library is None:
+        return
+    _use(_library)
+    if found.native is None:
+        found.native = _library.tandem_torch_plans_create(found.world._handle, found.world.pes)
+        weakref.finalize(found, _library.tandem_torch_plans_destroy, found.native).atexit = False
+    numbers = (ctypes.c_int64 * len(problem))(*problem)
+    _library.tandem_torch_plans_keep(found.native, plan._handle, plan.m, numbers, len(problem))
+
+
+def products(
+    operator: int,
+    x: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+    biases: Sequence[torch.Tensor],
+    activation: int | None,
+    group: str,
+    keeps: bool = False,
+) -> list[torch.Tensor] | None:
+    """The results of an overlapped operator, of arguments that need not have been checked.
+
+    None: the caller has to do it in Python, which checks arguments, makes plans, and notes plans that a graph holds.
+    """
+    if _products is None or activation is None:
+        return None
+    if not x.is_cuda:
+        device = "cpu"
+    elif _capturing is None or _current_device() != x.get_device() or _capturing():
+        return None
+    else:
+        device = "cuda"
+    found = _groups.existing(group, device)
+    if found is None or found.native is None:
+        return None
+    with found.world._lock:
+        if found.world._handle is None:
+            return None
+        code = keeps << 16 | activation << 8 | operator
+        results = _products(x, weights, biases, code, found.native, _groups.stream_of(x) or 0)
+        error = None if results else _c.error_of(_library.tandem_torch_status())  # type: ignore[union-attr]
+    if error is not None:
+        raise error
+    return results or None

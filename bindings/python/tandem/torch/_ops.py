@@ -18,7 +18,7 @@ _below_autograd = getattr(torch._C, "_AutoDispatchBelowAutograd", None)
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
 _interpreter = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None)
 _KINDS = (torch.Tensor, torch.nn.Parameter)
-# Kernels that end in an operator of the dispatcher, so that they may be called without one before it.
+# Kernels that may be called without the dispatcher.
 _direct: dict[Any, Callable[..., Any]] = {}
 
 
@@ -46,9 +46,16 @@ def register(
 
 
 def call_directly(operator: Any, kernel: Callable[..., Any]) -> None:
-    """Lets `call` take `kernel` for plain tensors of CPUs and GPUs. It must end in an operator of the dispatcher."""
+    """Lets `call` take `kernel` for plain tensors of CPUs and GPUs, without the dispatcher before it."""
     if _modes is not None and _interpreter is not None:
         _direct[operator] = kernel
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the dispatcher would take an argument to the kernel as it is."""
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return not isinstance(value, torch.Tensor) or (type(value) in _KINDS and not value.is_meta and not value.is_neg())
 
 
 def call(operator: Any, *arguments: Any) -> Any:
@@ -56,9 +63,7 @@ def call(operator: Any, *arguments: Any) -> Any:
     if _below_autograd is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
         return operator(*arguments)
     kernel = _direct.get(operator)
-    if kernel is not None and _modes() == 0 and _interpreter() is None:
-        x = arguments[0]
-        if type(x) in _KINDS and not x.is_meta:
-            return kernel(*arguments)
+    if kernel is not None and _modes() == 0 and _interpreter() is None and all(map(_is_plain, arguments)):
+        return kernel(*arguments)
     with _below_autograd():
         return operator(*arguments)
