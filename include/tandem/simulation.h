@@ -25,14 +25,17 @@ class Observer;
 class Monitor;
 class Faults;
 class Schedule;
+struct Folding;
 struct Simulator;
 }  // namespace sim
 
-/// The interface of checkers to a run, which tandem/check.h sets. Null: no checker.
+/// The interface of checkers and benchmarks to a run. Checkers are set by tandem/check.h. Null: none.
 struct SimSeams {
   sim::Monitor* monitor = nullptr;    ///< sees each access
   sim::Faults* faults = nullptr;      ///< changes synchronising operations, for mutants
   sim::Schedule* schedule = nullptr;  ///< delays events
+  /// Runs the kernels of some nodes, which stand for all nodes.
+  const sim::Folding* folding = nullptr;
 };
 
 /// Options of a simulation.
@@ -57,7 +60,7 @@ struct SimOptions {
   Size heap_limit_bytes = 0;
   /// Records a timeline.
   bool record = false;
-  SimSeams seams = {};  ///< set by the checker
+  SimSeams seams = {};  ///< set by checkers and benchmarks
 };
 
 /// A link or NIC ("nic 2 of node 1 out"), and the share of the whole time in which it moved bytes.

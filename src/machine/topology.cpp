@@ -158,7 +158,8 @@ Path Topology::nic_path(int source, int destination) const {
     path.add(first_spine_ + 2 * from);
     path.add(first_spine_ + 2 * to + 1);
   }
-  path.add(first_nic_ + 2 * (node_of(destination) * nics_ + to) + 1);
+  const int node = folded_nodes_ > 0 ? node_of(destination) % folded_nodes_ : node_of(destination);
+  path.add(first_nic_ + 2 * (node * nics_ + to) + 1);
   finish(path);
   return path;
 }

@@ -71,6 +71,9 @@ class Topology {
   /// Returns the NIC that a PE uses, numbered within its node, or -1 if there is none.
   int rail_of(int pe) const { return nics_ == 0 ? -1 : local_index(pe) % nics_; }
 
+  /// Makes paths to other nodes end at the first `nodes` ones, which stand for all.
+  void fold(int nodes) { folded_nodes_ = nodes; }
+
   const std::vector<Resource>& resources() const { return resources_; }
   /// Throws InvalidArgument for PEs outside [0, num_pes).
   Path path(int source, int destination) const;
@@ -96,6 +99,7 @@ class Topology {
   Fabric fabric_;
   int numa_nodes_;
   int nics_;
+  int folded_nodes_ = 0;  // 0: paths end where they say
   std::int64_t link_ps_;
   std::int64_t bridge_ps_;
   std::int64_t nic_ps_;

@@ -85,6 +85,8 @@ class HeapAllocator {
   /// Returns the elements that the bytes touch: "inbox[16, 32) on PE 2". Outside of buffers it names the nearest one:
   /// "inbox + 400 of 400 bytes on PE 2", "inbox - 16 bytes on PE 2".
   std::string describe_range(int pe, Size offset, Size bytes) const;
+  /// Returns the offsets of the buffer that contains the byte; an empty range at the byte if none does.
+  Range buffer_range(int pe, Size offset) const;
   /// Returns the bytes from `offset` to the end of the buffer that contains it, or nothing if no buffer does.
   std::optional<Size> bytes_from(int pe, Size offset) const;
   /// Returns whether the bytes lie within one buffer. An empty range does so anywhere.

@@ -42,6 +42,11 @@ std::optional<Size> HeapAllocator::bytes_from(int pe, Size offset) const {
   return found->first + found->second.bytes - offset;
 }
 
+Range HeapAllocator::buffer_range(int pe, Size offset) const {
+  const auto* const found = buffer_at(pe, offset);
+  return found == nullptr ? Range{offset, offset} : Range{found->first, found->first + found->second.bytes};
+}
+
 std::string HeapAllocator::describe_beside(int pe, Size offset) const {
   Size nearest = kGuardBytes;
   std::string text = fmt::format("unallocated memory at offset {} on PE {}", offset, pe);

@@ -181,7 +181,7 @@ void BlockCore::put(void* to, const void* from, Size bytes, Completion completio
     message.fences = role.outstanding->fences;
     message.delivery.outstanding = role.outstanding;
     ++role.outstanding->operations;
-    role.sim.queue(role.pe, target, role.index).post(std::move(message));
+    role.post(std::move(message));
     if (completion == Completion::kBlocking) role.wait_for_outstanding();
   }
   role.report({.kind = OperationKind::kPut,
@@ -209,6 +209,8 @@ void BlockCore::get(void* to, const void* from, Size bytes, Completion completio
     if (bytes > 0) role.move(source, role.pe, bytes, Driver::kLoads);
     if (bytes > 0 && backed(from) && backed(to)) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   } else {
+    if (role.sim.seams.folding != nullptr)
+      throw Unsupported("folding: a get from another node given, allowed are puts");
     // The request travels to the other node, where its NIC reads and sends the data.
     engine.sleep_until(engine.now() + role.sim.costs.nic_issue + role.sim.network.latency(role.pe, source));
     NicMessage message;

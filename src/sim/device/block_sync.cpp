@@ -95,7 +95,7 @@ void BlockCore::signal(const SignalUpdate& update, Order order, Site site) {
     message.delivery = std::move(delivery);
     message.delivery.outstanding = role.outstanding;
     ++role.outstanding->operations;
-    role.sim.queue(role.pe, target, role.index).post(std::move(message));
+    role.post(std::move(message));
   }
   role.report(
       {.kind = OperationKind::kSignal, .target = update.word, .value = update.value, .order = order, .begin = begin},

@@ -4,7 +4,16 @@
 
 #include <algorithm>
 
+#include "sim/run/folding.h"
+
 namespace tandem::sim {
+
+Kernel::Kernel(Simulator& simulator, KernelRequest request) : sim_(simulator), request_(std::move(request)) {
+  if (sim_.seams.folding == nullptr || sim_.seams.folding->runs(sim_, request_.pe)) return;
+  request_.blocks = 1;
+  request_.idle_blocks = 0;
+  request_.body = [](Role&) {};
+}
 
 void Kernel::place() {
   if (is_placed_) return;

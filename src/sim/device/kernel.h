@@ -33,7 +33,7 @@ struct KernelRequest {
 /// A grid. A block starts when an SM has enough free threads; other blocks wait until running ones end.
 class Kernel : public std::enable_shared_from_this<Kernel> {
  public:
-  Kernel(Simulator& simulator, KernelRequest request) : sim_(simulator), request_(std::move(request)) {}
+  Kernel(Simulator& simulator, KernelRequest request);
 
   /// Takes places on SMs, or queues blocks for them. No block runs before `begin`. Programmatic dependent launch does
   /// this while the previous kernel still runs.

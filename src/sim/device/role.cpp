@@ -130,6 +130,11 @@ void Role::wait_for_outstanding() {
   }
 }
 
+void Role::post(NicMessage message) {
+  if (sim.seams.folding != nullptr) sim.seams.folding->redirect(sim, message, count);
+  sim.queue(pe, message.to, index).post(std::move(message));
+}
+
 Time Role::store_arrival(Time arrival) {
   if (sim.seams.schedule == nullptr) return arrival;
   return std::max(arrival + sim.late(Schedule::Point::kStore, pe), last_arrival);

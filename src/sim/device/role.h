@@ -79,6 +79,8 @@ class Role {
   void await(SignalWait& wait);
   void await(PacketWait& wait);
   void wait_for_outstanding();
+  /// Sends a message of this block through its NIC.
+  void post(NicMessage message);
   /// Calls `do_it`, which only looks at a word: other roles need not wait for its effects.
   template <class Do>
   void look(const Do& do_it) {

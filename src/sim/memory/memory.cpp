@@ -33,6 +33,7 @@ HeapAllocator make_allocator(int pes, Size data_bytes, Size limit_bytes, bool gu
 
 Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool guarded)
     : allocator_(make_allocator(pes, data_bytes, limit_bytes, guarded)),
+      filled_pes_(pes),
       phantom_(phantom),
       stride_(allocator_.most_bytes()),
       there_(phantom ? allocator_.control_bytes() : allocator_.range_bytes()) {
@@ -94,13 +95,14 @@ std::byte* Memory::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const
   const std::size_t before = allocator_.symmetric_requests();
   const Size offset = allocator_.allocate_symmetric(pe, kind, bytes, name, element_bytes);
   // All copies are filled at once: a late PE must not overwrite data that others have sent to it.
-  for (int each = 0; allocator_.symmetric_requests() > before && each < pes(); ++each) fill(each, kind, offset, bytes);
+  for (int each = 0; allocator_.symmetric_requests() > before && each < filled_pes_; ++each)
+    fill(each, kind, offset, bytes);
   return base_ + offset;
 }
 
 std::byte* Memory::allocate_local(int pe, MemoryKind kind, Size bytes, const std::string& name, Size element_bytes) {
   const Size offset = allocator_.allocate_local(pe, kind, bytes, name, element_bytes);
-  fill(pe, kind, offset, bytes);
+  if (pe < filled_pes_) fill(pe, kind, offset, bytes);
   return base_ + pe * stride_ + offset;
 }
 

@@ -36,6 +36,9 @@ class Memory {
   /// Returns whether allocations may make it grow. It must grow at the same allocation under every schedule.
   bool can_grow() const { return allocator_.can_grow(); }
 
+  /// Lets the first `pes` PEs alone have contents, because kernels of the others do not run.
+  void fold(int pes) { filled_pes_ = pes; }
+
   /// If set, called for memory that an allocation has filled with its first contents.
   std::function<void(const void* begin, Size bytes)> on_fill;
 
@@ -59,6 +62,16 @@ class Memory {
   bool within_buffer(const void* address, Size bytes) const {
     return allocator_.within_buffer(pe_of(address), offset_of(address), bytes);
   }
+  struct Buffer {
+    const void* begin;
+    Size bytes;
+  };
+  /// Returns the buffer that contains an owned address; null and 0 bytes outside of buffers.
+  Buffer buffer_of(const void* address) const {
+    const Size offset = offset_of(address);
+    const Range buffer = allocator_.buffer_range(pe_of(address), offset);
+    return {as_byte(address) + (buffer.begin - offset), buffer.size()};
+  }
   /// Returns the bytes from there to the end of its buffer, 0 outside of buffers; nothing outside of this memory.
   std::optional<Size> bytes_from(const void* address) const {
     if (!owns(address)) return std::nullopt;
@@ -81,6 +94,7 @@ class Memory {
   Size own_offset(int pe, const void* memory) const;
 
   HeapAllocator allocator_;
+  int filled_pes_;
   bool phantom_;
   Size stride_;
   Size there_;  // bytes of each PE's range that may be used

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "sim/run/folding.h"
+
 namespace tandem::sim {
 
 Costs::Costs(const Machine& machine)
@@ -40,6 +42,11 @@ Simulator::Simulator(const Machine& machine_model, int num_pes, int pes_per_node
       signals(memory),
       pes(static_cast<std::size_t>(num_pes)),
       engine(seed) {
+  if (seams.folding != nullptr) {
+    seams.folding->check(*this);
+    topology.fold(seams.folding->nodes);
+    memory.fold(seams.folding->nodes * topology.pes_per_node());
+  }
   for (Pe& pe : pes) {
     pe.sms.resize(static_cast<std::size_t>(machine.gpu.sm_count));
     pe.copy_engines.resize(static_cast<std::size_t>(machine.gpu.copy_engines));

@@ -129,7 +129,7 @@ struct Simulator {
             const SimSeams& seams_to_use = {});
 
   const Machine machine;
-  const Topology topology;
+  Topology topology;
   const Costs costs;
   const bool phantom;
   const bool graph;
