@@ -44,9 +44,11 @@ struct RowLines : RowSlots {
   /// Calls f(token, bytes of its row) for this block's pieces of so many tokens.
   template <class Block, class F>
   TANDEM_DEVICE void for_own(Block& block, Size, Size tokens, const F& f) const {
-    for (Size i = block.index(); i < tokens * pieces; i += block.count()) {
-      const Size begin = i % pieces * piece_bytes;
-      f(i / pieces, Range{begin, min(begin + piece_bytes, row_bytes)});
+    const auto end = static_cast<std::int32_t>(tokens * pieces);
+    for (std::int32_t i = block.index(); i < end; i += block.count()) {
+      const std::int32_t token = by_pieces(i);
+      const Size begin = (i - token * pieces) * piece_bytes;
+      f(token, Range{begin, min(begin + piece_bytes, row_bytes)});
     }
   }
 

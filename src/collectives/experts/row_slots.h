@@ -22,6 +22,7 @@ struct RowSlots {
   Size row_bytes = 0;
   Size piece_bytes = 0;
   int pieces = 0;
+  Divider by_pieces;
 
   /// `batches`: calls that are in flight between send and receive, 0 for whole calls.
   template <class Setup>
@@ -38,6 +39,7 @@ struct RowSlots {
     row_bytes = bytes_of_row;
     piece_bytes = min(row_bytes, most_bytes_of_piece);
     pieces = static_cast<int>(ceil_div(row_bytes, piece_bytes));
+    by_pieces = Divider(pieces);
   }
 
   template <class Block>
