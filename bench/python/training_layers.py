@@ -35,7 +35,7 @@ class Column(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         whole, weight = ctx.saved_tensors
-        return None, ctx.way.scatter(grad, weight.t()), whole.t() @ grad
+        return None, ctx.way.scatter(grad.contiguous(), weight.t()), whole.t() @ grad
 
 
 class Row(torch.autograd.Function):
