@@ -112,7 +112,7 @@ def products(
         return None
     if not x.is_cuda:
         device = "cpu"
-    elif _capturing is None or _current_device() != x.get_device() or _capturing():
+    elif _capturing is None or _current_device is None or _current_device() != x.get_device() or _capturing():
         return None
     else:
         device = "cuda"
