@@ -23,7 +23,7 @@ struct MergeHeads {
   static constexpr bool kLines = std::is_same_v<P, LL128Line>;
   static constexpr int kThreads = kLines ? 96 : 32;
   static constexpr int kBlocksPerSm = kLines ? 5 : 12;
-  /// Of a piece: 16 bytes of each thread that has elements.
+  /// The most bytes of a piece: 16 for each thread that has elements.
   static constexpr Size kMostBytes = kLines ? 16 * 84 : 16 * 32;
 
   struct Args {
