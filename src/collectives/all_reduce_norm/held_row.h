@@ -29,7 +29,7 @@ class HeldRow {
   TANDEM_DEVICE Range piece(int k) const { return {k * step_, min((k + 1) * step_, a_.hidden)}; }
 
   TANDEM_DEVICE static Sums plus(const Sums& sums, const Values& values) {
-    return sums.zip(values, [](float x, T y) { return x + convert<float>(y); });
+    return sums + values.template convert<float>();
   }
 
   /// Completes the row's sums over all PEs, which `sums_of(k, piece)` returns for piece k, and stores them if they are
@@ -106,15 +106,15 @@ class HeldRow {
   TANDEM_DEVICE void normalise() {
     if (a_.norm == Norm::kNone) return;
     const auto count = static_cast<float>(a_.hidden);
-    mean_ = a_.norm == Norm::kLayer ? sum_of([](T x) { return convert<float>(x); }) / count : 0;
+    mean_ = a_.norm == Norm::kLayer ? sum_of([](float x) { return x; }) / count : 0;
     const float mean = mean_;
-    const float squares = sum_of([mean](T x) { return (convert<float>(x) - mean) * (convert<float>(x) - mean); });
+    const float squares = sum_of([mean](float x) { return (x - mean) * (x - mean); });
     factor_ = 1.0F / sqrtf(squares / count + a_.epsilon);
   }
   template <class F>
   TANDEM_DEVICE float sum_of(const F& f) const {
     float total = 0;
-    for (int k = 0; k < pieces(); ++k) total += block_.sum(kept(k).map(f));
+    for (int k = 0; k < pieces(); ++k) total += block_.sum(kept(k).template convert<float>().map(f));
     return total;
   }
 

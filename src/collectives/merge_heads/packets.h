@@ -106,7 +106,7 @@ struct MergeHeads {
     const float own_lse = block.load_scalar(a.lse + row);
     const auto own_values =
         block.template load<T>(a.partial + row * a.head_size, piece.exists ? piece.elements : Range{});
-    auto sum = own_values.map([](T) { return 0.0F; });
+    auto sum = own_values.template convert<float>().map([](float) { return 0.0F; });
     float greatest = 0;
     float weights = 0;
     for (int pe = 0; pe < block.num_pes(); ++pe) {
