@@ -135,10 +135,12 @@ TEST(AllReduceNorm, ChoosesByTheBytesThatAPeSends) {
     return algorithm;
   };
   using enum Quantisation;
-  EXPECT_EQ(chosen(2, 4096, kNone, false), "one_shot_ll128");
+  EXPECT_EQ(chosen(2, 128, kNone, false), "one_shot_ll128");
+  EXPECT_EQ(chosen(2, 129, kNone, false), "two_shot");
   EXPECT_EQ(chosen(2, 4096, kRow, false), "two_shot");
   EXPECT_EQ(chosen(4, 16, kNone, false), "one_shot_ll128");
   EXPECT_EQ(chosen(4, 64, kNone, false), "two_shot");
+  EXPECT_EQ(chosen(8, 16, kNone, false), "one_shot_ll128");
   EXPECT_EQ(chosen(2, 1, kNone, true), "two_shot");
 }
 

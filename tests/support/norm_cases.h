@@ -14,7 +14,7 @@ namespace tandem::test {
 inline constexpr DType kNormTypes[] = {DType::kBF16, DType::kF32, DType::kF16};
 inline constexpr Quantisation kQuantisations[] = {Quantisation::kNone, Quantisation::kStatic, Quantisation::kRow,
                                                   Quantisation::kGroup};
-inline constexpr Size kHidden[] = {128, 1000, 517, 4096, 16384, 1, 2};
+inline constexpr Size kHidden[] = {128, 1000, 517, 4096, 16384, 1, 2, 8192};
 
 inline std::string describe(const kernels::NormRuns& runs, int pes) {
   const AllReduceNormOptions& o = runs.options;
@@ -47,7 +47,7 @@ inline std::vector<kernels::NormRuns> norm_cases() {
     if (i == kNorm && j == kNormBias) return a != 0 || b == 0;
     return !(i == kAlgorithm && j == kResidual) || b < 2 || algorithms[static_cast<std::size_t>(a)].two_shots;
   };
-  const Pairwise pairwise({static_cast<int>(algorithms.size()), 3, 3, 4, 7, 3, 2, 2, 2, 3, 2, 2}, allowed);
+  const Pairwise pairwise({static_cast<int>(algorithms.size()), 3, 3, 4, 8, 3, 2, 2, 2, 3, 2, 2}, allowed);
   std::vector<kernels::NormRuns> list;
   for (const std::vector<int>& row : pairwise.rows()) {
     kernels::NormRuns runs;

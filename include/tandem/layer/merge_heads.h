@@ -35,7 +35,7 @@ struct MergeHeadsOptions {
   Size head_size = 0;          ///< elements of a head, 1 to 65,536
   LseBase base = LseBase::kE;  ///< of the log-sum-exps
   bool own_heads = true;       ///< PE p gets the heads tandem::split(heads, n)[p], else every PE gets all
-  int blocks = 0;              ///< of 64 threads, at most four for each SM; 0: chosen by batch and heads
+  int blocks = 0;  ///< at most 12 for each SM, 5 for heads of 480 bytes or more; 0: chosen by batch and heads
 };
 
 /// The arguments of a run: any memory of this PE.

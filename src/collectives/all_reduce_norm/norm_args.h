@@ -27,6 +27,14 @@ struct NormArgs {
   bool sharded_residual = false;
 };
 
+/// The place of a row's results.
+struct NormPlace {
+  Size row = 0;             ///< its number in the call
+  Size held = 0;            ///< its number in residual and sum
+  bool sum_to_all = false;  ///< whether the sums go to all PEs; else this PE keeps them
+  bool out_to_all = false;  ///< the same for output and scales
+};
+
 /// Returns the scale of values up to `greatest`. It is 1 for values so small that their scale has no inverse.
 TANDEM_DEVICE inline float scale_for(float greatest) { return greatest < 1e-30F ? 1.0F : greatest / 448.0F; }
 

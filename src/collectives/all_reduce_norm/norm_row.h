@@ -2,32 +2,35 @@
 /// The part of all_reduce_norm behind the sums: a row's bias, residual, norm and quantisation.
 
 #include <cmath>
+#include <utility>
 
 #include "collectives/all_reduce_norm/norm_args.h"
 
 namespace tandem::kernels {
 
-/// One row. `kToAll`: its owner writes it to all PEs; else every PE writes its own.
-template <bool kToAll, class T, class Q, class Block>
+/// One row.
+template <class T, class Q, class Block>
 class NormRow {
  public:
-  /// The row is number `row` of the call, and number `held` of residual and sum.
-  TANDEM_DEVICE NormRow(Block& block, const NormArgs<T, Q>& a, Size row, Size held, Size step)
+  TANDEM_DEVICE NormRow(Block& block, const NormArgs<T, Q>& a, const NormPlace& place, Size step)
       : block_(block),
         a_(a),
-        row_(row),
-        held_(held),
+        place_(place),
         pieces_({0, a.hidden}, step),
         in_pieces_(a.hidden > step),
-        kept_(a.sum ? a.sum.local() + held * a.hidden : a.kept + Size{block.index()} * a.hidden) {}
+        kept_(a.sum ? a.sum.local() + place.held * a.hidden : a.kept + Size{block.index()} * a.hidden) {}
 
-  /// `sums(piece)` returns the sums over all PEs, for the pieces in order.
+  /// `sums(piece)` returns the sums over all PEs, for the pieces in order. `is_partial`: bias and residual are not in
+  /// them yet, and nobody has stored them.
   template <class Sums>
-  TANDEM_DEVICE void run(const Sums& sums) {
+  TANDEM_DEVICE void run(bool is_partial, const Sums& sums) {
     float total = 0;
     for (const Range piece : pieces_) {
-      last_ = completed(piece, sums(piece));
-      keep(piece);
+      last_ = sums(piece);
+      if (is_partial) {
+        last_ = completed(piece, std::move(last_));
+        keep(piece);
+      }
       if (a_.norm == Norm::kRms) total += block_.sum(last_.map([](float x) { return x * x; }));
       if (a_.norm == Norm::kLayer) total += block_.sum(last_);
     }
@@ -63,14 +66,14 @@ class NormRow {
 
   TANDEM_DEVICE Values completed(Range piece, Values sums) const {
     if (a_.bias != nullptr) sums = sums + block_.template load<float>(a_.bias, piece);
-    if (a_.residual != nullptr) sums = sums + block_.template load<float>(a_.residual + held_ * a_.hidden, piece);
+    if (a_.residual != nullptr) sums = sums + block_.template load<float>(a_.residual + place_.held * a_.hidden, piece);
     return sums.map([](float x) { return convert<float>(convert<T>(x)); });
   }
 
   TANDEM_DEVICE void keep(Range piece) const {
     if (a_.sum)
-      for_targets(kToAll && !a_.sharded_residual,
-                  [&](int pe) { block_.store(a_.sum.on(pe) + held_ * a_.hidden, piece, last_); });
+      for_targets(place_.sum_to_all,
+                  [&](int pe) { block_.store(a_.sum.on(pe) + place_.held * a_.hidden, piece, last_); });
     else if (in_pieces_)
       block_.store(kept_, piece, last_);
   }
@@ -111,16 +114,16 @@ class NormRow {
   /// Returns the scale of a row, and writes it.
   TANDEM_DEVICE float row_scale(float greatest) const {
     const float scale = scale_for(greatest);
-    for_targets(kToAll, [&](int pe) { block_.store_scalar(a_.scales.on(pe) + row_, scale); });
+    for_targets(place_.out_to_all, [&](int pe) { block_.store_scalar(a_.scales.on(pe) + place_.row, scale); });
     return scale;
   }
 
   /// Writes the scales of the groups, and returns the elements divided by them.
   TANDEM_DEVICE Values scaled_by_groups(Range piece, const Values& y) const {
-    const Size scales = row_ * ceil_div(a_.hidden, kScaleGroup);
+    const Size scales = place_.row * ceil_div(a_.hidden, kScaleGroup);
     const Values of_groups =
         block_.template group_greatest<kScaleGroup>(magnitudes(y)).map([](float x) { return scale_for(x); });
-    for_targets(kToAll, [&](int pe) {
+    for_targets(place_.out_to_all, [&](int pe) {
       block_.template store_group_firsts<kScaleGroup>(a_.scales.on(pe) + scales + piece.begin / kScaleGroup, of_groups);
     });
     return y.zip(of_groups, [](float x, float scale) { return x * (1.0F / scale); });
@@ -128,13 +131,12 @@ class NormRow {
 
   TANDEM_DEVICE void write(Range piece, const Values& y) const {
     const auto out = y.template convert<Q>();
-    for_targets(kToAll, [&](int pe) { block_.store(a_.out.on(pe) + row_ * a_.hidden, piece, out); });
+    for_targets(place_.out_to_all, [&](int pe) { block_.store(a_.out.on(pe) + place_.row * a_.hidden, piece, out); });
   }
 
   Block& block_;
   const NormArgs<T, Q>& a_;
-  Size row_;
-  Size held_;
+  NormPlace place_;
   Tiles pieces_;
   bool in_pieces_;
   T* kept_;

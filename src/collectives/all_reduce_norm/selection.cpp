@@ -4,11 +4,10 @@ namespace tandem::kernels {
 
 std::string suitable_norm_algorithm(const AllReduceNormOptions& options, int pes) {
   if (options.sharded_residual) return "two_shot";
-  // One shot sends each row to n - 1 PEs, two shots read and write every row once. On two PEs that is no more, unless
-  // the output is smaller than the rows. Limits: predictions for hidden 8192 on 2, 4 and 8 PEs of h200x8.
-  if (pes <= 2 && options.quantisation == Quantisation::kNone) return "one_shot_ll128";
+  // One shot sends each row to n - 1 PEs in packets. Two shots read and write every row once, in more steps. Limit:
+  // predictions for hidden 8192 on 2, 4 and 8 PEs of h200x8.
   const Size sent = options.max_rows * options.hidden * size_of(options.type) * (pes - 1);
-  return sent <= Size{1} << 20 ? "one_shot_ll128" : "two_shot";
+  return sent <= Size{2} << 20 ? "one_shot_ll128" : "two_shot";
 }
 
 std::optional<tune::SelectedChoice> tuned_norm(const World& world, const AllReduceNormOptions& options) {

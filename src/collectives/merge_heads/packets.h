@@ -1,10 +1,12 @@
 #pragma once
 /// merge_heads with packets: every PE sends each peer the heads that the peer merges, with their log-sum-exps.
 ///
-/// Blocks are small, since a head is. A round carries a piece of one head to each PE. Its log-sum-exp goes with each
-/// piece, and also to a PE that has no such head: its arrival frees the slots of an earlier round.
+/// Blocks are small, since a head is: a warp for packets, three warps for lines of larger heads. A round carries a
+/// piece of one head to each PE. Its log-sum-exp goes with each piece, and also to a PE that has no such head: its
+/// arrival frees the slots of an earlier round.
 
 #include <cmath>
+#include <type_traits>
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/packet_rounds.h"
@@ -18,9 +20,11 @@ template <class T, class P>
 struct MergeHeads {
   using Packet = P;
   static constexpr bool kEpochFirst = true;
-  static constexpr int kThreads = 64;
-  static constexpr int kBlocksPerSm = 4;
-  static constexpr Size kMostBytes = 896;  // of a piece: 56 threads of a block of LL128 have elements
+  static constexpr bool kLines = std::is_same_v<P, LL128Line>;
+  static constexpr int kThreads = kLines ? 96 : 32;
+  static constexpr int kBlocksPerSm = kLines ? 5 : 12;
+  /// The most bytes of a piece: 16 for each thread that has elements.
+  static constexpr Size kMostBytes = kLines ? 16 * 84 : 16 * 32;
 
   struct Args {
     const T* partial;
@@ -99,33 +103,30 @@ struct MergeHeads {
                                     const Piece& piece) {
     const Size row = piece.batch * a.heads + (piece.exists ? piece.head : 0);
     const auto from = [&](int pe) { return static_cast<const P*>(rounds.packets(i, pe).local()); };
-    const auto lse = [&](int pe) {  // the sum of one element: all threads get it
-      return pe == block.pe()
-                 ? block.load_scalar(a.lse + row)
-                 : block.sum(block.template ll_get<float, float>(from(pe) + a.lse_place, 1, rounds.flag(i)));
-    };
+    const float own_lse = block.load_scalar(a.lse + row);
+    const auto own_values =
+        block.template load<T>(a.partial + row * a.head_size, piece.exists ? piece.elements : Range{});
+    auto sum = own_values.template convert<float>().map([](float) { return 0.0F; });
     float greatest = 0;
-    bool is_first = true;
-    for (int pe = 0; pe < block.num_pes(); ++pe) {
-      const float one = lse(pe);
-      if (!has_weight(one)) continue;
-      greatest = is_first || one > greatest ? one : greatest;
-      is_first = false;
-    }
-    if (!piece.exists) return;
-    auto sum =
-        block.template load<float>(a.partial + row * a.head_size, piece.elements).map([](float) { return 0.0F; });
     float weights = 0;
     for (int pe = 0; pe < block.num_pes(); ++pe) {
-      const auto values = pe == block.pe()
-                              ? block.template load<float>(a.partial + row * a.head_size, piece.elements)
-                              : block.template ll_get<float, T>(from(pe), piece.elements.size(), rounds.flag(i));
-      const float one = lse(pe);
-      if (!has_weight(one)) continue;
-      const float weight = exp2f((one - greatest) * a.per_unit);
-      weights += weight;
-      sum = sum.zip(values, [weight](float x, float y) { return x + y * weight; });
+      // The sum of one element: all threads get it.
+      const float lse = pe == block.pe()
+                            ? own_lse
+                            : block.sum(block.template ll_get<float, float>(from(pe) + a.lse_place, 1, rounds.flag(i)));
+      if (!piece.exists) continue;
+      const auto values = pe == block.pe() ? own_values.template convert<float>()
+                                           : block.template ll_get<float, T>(from(pe), sum.size(), rounds.flag(i));
+      if (!has_weight(lse)) continue;
+      // Weights are relative to the greatest log-sum-exp so far.
+      const float most = weights == 0 || lse > greatest ? lse : greatest;
+      const float rescaled = weights == 0 ? 0.0F : exp2f((greatest - most) * a.per_unit);
+      const float weight = exp2f((lse - most) * a.per_unit);
+      greatest = most;
+      weights = weights * rescaled + weight;
+      sum = sum.zip(values, [rescaled, weight](float x, float y) { return x * rescaled + y * weight; });
     }
+    if (!piece.exists) return;
     const float inverse = weights > 0 ? 1.0F / weights : 0.0F;
     const Range own = heads_of(a, block.pe(), block.num_pes());
     const Size out = piece.batch * own.size() + piece.head - own.begin;
@@ -137,11 +138,11 @@ struct MergeHeadsLL : MergeHeads<T, LLPacket> {};
 template <class T>
 struct MergeHeadsLL128 : MergeHeads<T, LL128Line> {};
 
-TANDEM_GPU_KERNEL(MergeHeadsLL<float>, 64);
-TANDEM_GPU_KERNEL(MergeHeadsLL<f16>, 64);
-TANDEM_GPU_KERNEL(MergeHeadsLL<bf16>, 64);
-TANDEM_GPU_KERNEL(MergeHeadsLL128<float>, 64);
-TANDEM_GPU_KERNEL(MergeHeadsLL128<f16>, 64);
-TANDEM_GPU_KERNEL(MergeHeadsLL128<bf16>, 64);
+TANDEM_GPU_KERNEL(MergeHeadsLL<float>, 32);
+TANDEM_GPU_KERNEL(MergeHeadsLL<f16>, 32);
+TANDEM_GPU_KERNEL(MergeHeadsLL<bf16>, 32);
+TANDEM_GPU_KERNEL(MergeHeadsLL128<float>, 96);
+TANDEM_GPU_KERNEL(MergeHeadsLL128<f16>, 96);
+TANDEM_GPU_KERNEL(MergeHeadsLL128<bf16>, 96);
 
 }  // namespace tandem::kernels

@@ -20,7 +20,6 @@ namespace tandem {
 namespace {
 
 const char* const kCall = "merge_heads";
-constexpr int kBlocksPerSm = kernels::MergeHeadsLL<float>::kBlocksPerSm;
 
 template <class Kernel, class T>
 class Plan final : public MergeHeadsPlan {
@@ -57,6 +56,10 @@ bool takes_lines(const MergeHeadsOptions& o) {
   return o.head_size * size_of(o.type) >= kLeastBytes;
 }
 
+int blocks_per_sm(const MergeHeadsOptions& o) {
+  return takes_lines(o) ? kernels::MergeHeadsLL128<float>::kBlocksPerSm : kernels::MergeHeadsLL<float>::kBlocksPerSm;
+}
+
 /// Returns the choice of the caller's table (TANDEM_SELECTION) for such runs, if it has one. A head's bytes decide the
 /// packets, so that only blocks are open.
 std::optional<tune::SelectedChoice> tuned_heads(const World& world, const MergeHeadsOptions& o) {
@@ -88,7 +91,7 @@ void check(const MergeHeadsOptions& o, const Machine& machine) {
   check_number("head_size", o.head_size, 1, kMost);
   check_number("max_batch", o.max_batch, 0, kMost);
   check_number("base", static_cast<int>(o.base), 0, static_cast<int>(LseBase::kTwo));
-  check_number("blocks", o.blocks, 0, Size{kBlocksPerSm} * machine.gpu.sm_count);
+  check_number("blocks", o.blocks, 0, Size{blocks_per_sm(o)} * machine.gpu.sm_count);
 }
 
 Size merged_heads(const MergeHeadsOptions& o, const Team& team, int pe) {
@@ -138,7 +141,8 @@ std::unique_ptr<MergeHeadsPlan> make_merge_heads(World& world, const MergeHeadsO
   const Size rows = options.max_batch * merged_heads(options, team, 0);
   const std::optional<tune::SelectedChoice> tuned = options.blocks == 0 ? tuned_heads(world, options) : std::nullopt;
   if (options.blocks == 0)
-    complete.blocks = static_cast<int>(std::clamp<Size>(rows, 1, Size{kBlocksPerSm} * world.machine().gpu.sm_count));
+    complete.blocks =
+        static_cast<int>(std::clamp<Size>(rows, 1, Size{blocks_per_sm(options)} * world.machine().gpu.sm_count));
   if (tuned && tuned->blocks > 0) complete.blocks = std::min(complete.blocks, tuned->blocks);
   const std::string what =
       fmt::format("{} {} of at most {} x {} x {} base {}{} in {} blocks", kCall, name(options.type), options.max_batch,
@@ -155,7 +159,7 @@ std::unique_ptr<MergeHeadsPlan> make_merge_heads(World& world, const MergeHeadsO
     blocks.reason = fmt::format("selection table {}: {}", tuned->table, tuned->source);
   } else if (options.blocks == 0) {
     blocks.source = OptionSource::kRule;
-    blocks.reason = "one for each merged head, at most four for each SM";
+    blocks.reason = fmt::format("one for each merged head, at most {} for each SM", blocks_per_sm(options));
   }
   plan->choices_ = {{"algo", takes_lines(complete) ? "ll128" : "ll", OptionSource::kRule, "by the bytes of a head"},
                     blocks};

@@ -2,6 +2,7 @@
 /// Residual, norm and quantisation of rows that are complete on this PE.
 
 #include "base/gpu_kernel.h"
+#include "collectives/all_reduce_norm/held_row.h"
 #include "collectives/all_reduce_norm/norm_row.h"
 
 namespace tandem::ops {
@@ -17,9 +18,21 @@ struct NormRows {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Size step = kernels::group_step<T>(block, a.hidden + kernels::kScaleGroup);
+    if (a.hidden <= step) return run_held(block, a, step);
     for (Size row = block.index(); row < a.rows; row += block.count()) {
-      kernels::NormRow<false, T, Q, Block> norm(block, a, row, row, step);
-      norm.run([&](Range piece) { return block.template load<float>(a.rows_of_sums + row * a.hidden, piece); });
+      kernels::NormRow<T, Q, Block> norm(block, a, {row, row}, step);
+      norm.run(true, [&](Range piece) { return block.template load<float>(a.rows_of_sums + row * a.hidden, piece); });
+    }
+  }
+
+  template <class Block>
+  TANDEM_DEVICE static void run_held(Block& block, const Args& a, Size step) {
+    kernels::HeldRow<T, Q, Block, 1> held(block, a, step);
+    for (Size row = block.index(); row < a.rows; row += block.count()) {
+      held.complete({row, row}, [&](int, Range piece) {
+        return block.template load<float>(a.rows_of_sums + row * a.hidden, piece);
+      });
+      held.finish({row, row});
     }
   }
 };

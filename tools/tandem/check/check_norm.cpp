@@ -32,12 +32,13 @@ struct NormVariant {
   Size tile_bytes = 0;
 };
 
-/// A row in pieces has three, the last of them shorter.
+/// A row in pieces has three, the last of them shorter. A long one has four: more than a block holds in registers.
 constexpr NormVariant kNormVariants[] = {
     {"", 40},
     {"row", 40, NormPlaces::kSumInInput, Quantisation::kRow},
     {"pieces", 300, NormPlaces::kSumInResidual, Quantisation::kNone, false, 512},
     {"groups", 300, NormPlaces::kSeparate, Quantisation::kGroup, false, 512},
+    {"long", 500, NormPlaces::kSumInInput, Quantisation::kRow, false, 512},
     {"sharded", 40, NormPlaces::kSeparate, Quantisation::kStatic, true},
 };
 
