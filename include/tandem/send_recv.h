@@ -10,6 +10,7 @@
 /// Data may be any memory of this PE: peers write to staging that the group owns, never to a user's buffer.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tandem/stream.h"
@@ -33,13 +34,18 @@ struct Receive {
 
 /// Options of a group, the same on all PEs.
 struct SendRecvOptions {
-  /// Blocks that share the messages of one pair of PEs, each with its own staging; 0 chooses by the size of the team.
+  /// Parts into which a message is cut, each with its own staging. A block moves two. 0 chooses by the size of the team.
   int lanes = 0;
+  /// The most blocks of a launch where `lanes` is 0; 0: as many as the GPU has SMs. Each peer has at least one.
+  int blocks = 0;
   /// Chunks of a lane that may be in flight: sent, and not yet consumed by the receiver.
-  int slots = 4;
-  /// Bytes of the largest chunk: a multiple of 16, at most 1 MiB. Staging takes num_pes * lanes * slots * slot_bytes
-  /// bytes on every PE.
+  int slots = 3;
+  /// Bytes of the largest chunk: a multiple of 16, at most 1 MiB. Staging takes (num_pes - 1) * lanes * slots *
+  /// slot_bytes bytes on every PE.
   Size slot_bytes = Size{64} << 10;
+  /// Parts of up to this many bytes go as packets within a node, in one trip: a multiple of 16, at most 2 KiB. 0: none
+  /// do. Unset: 2 KiB on GPUs, and 0 on CPUs.
+  std::optional<Size> packet_bytes = std::nullopt;
 };
 
 /// Sends and receives of any number of messages in one launch.
@@ -60,7 +66,8 @@ class SendRecvGroup {
   ~SendRecvGroup();
 
   /// Enqueues one launch. All PEs of the team call it in the same order; a PE without messages passes empty lists.
-  /// Throws InvalidArgument for a peer outside the team, a negative size, missing data, or too many messages.
+  /// Throws InvalidArgument for a peer outside the team, a negative size, missing data, or too many messages. Also for
+  /// a message of a PE to itself whose send and receive are not in the same run.
   void run(Stream& stream, const std::vector<Send>& sends, const std::vector<Receive>& receives);
 
   /// Returns the blocks of a launch.

@@ -1,6 +1,7 @@
 // Plans that have made more calls than half a counter holds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "support/collective_check.h"
@@ -32,7 +33,8 @@ TEST_P(EarlierCallsOfPlans, ThatManyLeaveTheNextOnesRight) {
       c.root = layout.pes - 1;
       c.calls = 6;
       c.blocks = blocks;
-      c.earlier_calls = (std::uint64_t{1} << bits) - 3;
+      // A word of grouped messages holds a number of 47 bits.
+      c.earlier_calls = (std::uint64_t{1} << (info.name == "grouped" ? std::min(bits, 46) : bits)) - 3;
       const CollectiveResult result = check_collective(c);
       EXPECT_EQ(result.wrong, 0) << c << ": " << result.first_wrong;
     }

@@ -29,11 +29,13 @@ std::byte content(int run, std::size_t message, Size i) {
                                 static_cast<std::size_t>(i * 7 + i / 251));
 }
 
+/// Stripes of the smaller random sizes go as packets.
 SendRecvOptions small_staging() {
   SendRecvOptions options;
   options.lanes = 2;
   options.slots = 2;
   options.slot_bytes = 64;
+  options.packet_bytes = 64;
   return options;
 }
 
@@ -164,7 +166,7 @@ TEST(SendRecv, LargeMessagesPipelineThroughDefaultSlots) {
 TEST(SendRecv, OneSlotOneLane) {
   SendRecvOptions options;
   options.lanes = options.slots = 1;
-  options.slot_bytes = 16;
+  options.slot_bytes = options.packet_bytes.emplace(16);
   expect_delivered(3, 1, {random_pattern(3, 30, 5), random_pattern(3, 30, 6)}, options, 3, 1);
 }
 
@@ -214,7 +216,7 @@ TEST(SendRecv, SizesThatDoNotMatchNameBothPes) {
 
 /// Sends `sent` bytes to a receiver of `expected`, in several stripes of several chunks. The receiver gets the bytes
 /// that both sizes cover, and nothing is written beyond.
-void expect_what_fits(Size sent, Size expected, int nodes) {
+void expect_what_fits(Size sent, Size expected, int nodes, Size packet_bytes) {
   constexpr auto kUntouched = std::byte{0xEE};
   const Size most = std::max(sent, expected);
   Machine machine = load_machine(nodes > 1 ? "h100x8-rail" : "h200x8");
@@ -223,6 +225,7 @@ void expect_what_fits(Size sent, Size expected, int nodes) {
     auto* const data = world.heap().allocate_local<std::byte>(most, "data");
     SendRecvOptions options = small_staging();
     options.lanes = 3;
+    options.packet_bytes = packet_bytes;
     SendRecvGroup group(world, options);
     Stream stream = world.make_stream("main");
     for (int run = 0; run < 2; ++run) {
@@ -241,17 +244,33 @@ void expect_what_fits(Size sent, Size expected, int nodes) {
   });
 }
 
+TEST(SendRecv, OfUnequalMessagesToItselfWhatFitsIsReceived) {
+  Simulation(load_machine("h200x8"), 2).run([](World& world) {
+    auto* const data = world.heap().allocate_local<std::byte>(300, "data");
+    std::fill_n(data, 300, std::byte{0});
+    std::fill_n(data, 100, std::byte{7});
+    SendRecvGroup group(world, small_staging());
+    Stream stream = world.make_stream("main");
+    const int me = world.pe();
+    group.run(stream, {{me, data, 100}, {me, data, 40}}, {{me, data + 100, 60}, {me, data + 200, 50}});
+    stream.synchronize();
+    EXPECT_EQ(std::count(data + 100, data + 300, std::byte{7}), 60 + 40);
+    EXPECT_EQ(std::count(data + 200, data + 240, std::byte{7}), 40);
+    EXPECT_THROW(group.check(stream), CheckFailed);
+  });
+}
+
 TEST(SendRecv, OfSizesThatDoNotMatchWhatFitsIsReceived) {
-  for (const int nodes : {1, 2})
+  for (const auto& [nodes, packet_bytes] : {std::pair<int, Size>{1, 0}, {1, 64}, {1, 512}, {2, 512}})
     for (const auto& [small, large] : {std::pair<Size, Size>{0, 1}, {0, 1000}, {47, 48}, {500, 1000}, {999, 1000}}) {
-      expect_what_fits(small, large, nodes);
-      expect_what_fits(large, small, nodes);
+      expect_what_fits(small, large, nodes, packet_bytes);
+      expect_what_fits(large, small, nodes, packet_bytes);
     }
 }
 
 TEST(SendRecv, IsRightAfterManyRuns) {
   for (const int nodes : {1, 2})
-    for (const int bits : {32, 42, 50}) {
+    for (const int bits : {32, 42, 46}) {
       Machine machine = load_machine(nodes > 1 ? "h100x8-rail" : "h200x8");
       if (nodes > 1) machine.pes_per_node = 2;
       std::vector<Pattern> runs;
@@ -268,7 +287,7 @@ TEST(SendRecv, ASendWithoutItsReceiveIsADeadlockThatNamesIt) {
     group.run(stream, {}, world.pe() == 0 ? std::vector<Receive>{{1, data, 64}} : std::vector<Receive>{});
     group.check(stream);
   });
-  EXPECT_NE(report.find("waits for send_recv arrived"), std::string::npos) << report;
+  EXPECT_NE(report.find("waits for send_recv heads"), std::string::npos) << report;
 }
 
 TEST(SendRecv, BadInputNamesTheMessage) {
@@ -284,10 +303,14 @@ TEST(SendRecv, BadInputNamesTheMessage) {
   EXPECT_EQ(run({{1, &data, 4}}, {}), "send 0: peer 1 given, allowed are 0 to 0");
   EXPECT_EQ(run({}, {{0, &data, 4}, {0, &data, -1}}), "receive 1: -1 bytes given, must not be negative");
   EXPECT_EQ(run({{0, nullptr, 4}}, {}), "send 0: 4 bytes given without data");
+  EXPECT_EQ(run({{0, &data, 4}}, {}),
+            "send-receive group: 1 sends to PE 0 itself and 0 receives from it given, allowed are equally many");
   EXPECT_EQ(run(std::vector<Send>(513), {}),
             "send-receive group: 513 sends and 0 receives given, allowed are 512 in all");
   EXPECT_EQ(run({}, {}, {.slot_bytes = 24}),
             "slot_bytes: 24 given to a send-receive group, allowed are multiples of 16 up to 1048576");
+  EXPECT_EQ(run({}, {}, {.packet_bytes = 40}),
+            "packet_bytes: 40 given to a send-receive group, allowed are multiples of 16 up to 2048");
   EXPECT_EQ(run({}, {}, {.slots = 0}), "slots: 0 given to a send-receive group, allowed are 1 to 1024");
 }
 

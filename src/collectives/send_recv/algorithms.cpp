@@ -22,7 +22,7 @@ class GroupPlan final : public CollectivePlan {
         team_(team),
         max_count_(options.max_count),
         element_bytes_(size_of(options.type)),
-        group_(world, options_for(options.blocks, team), team) {}
+        group_(world, SendRecvOptions{.blocks = options.blocks}, team) {}
 
   void run(Stream& stream, Symm<const std::byte> in, Symm<std::byte> out, Size count) override {
     check_call(name_, in, out, count, max_count_);
@@ -34,13 +34,6 @@ class GroupPlan final : public CollectivePlan {
   const std::string& algorithm() const override { return algorithm_; }
 
  private:
-  /// A group has as many blocks for each PE as lanes: `blocks` in all, but at least one for each PE.
-  static SendRecvOptions options_for(int blocks, const Team& team) {
-    SendRecvOptions options;
-    if (blocks > 0) options.lanes = std::clamp(blocks / team.size, 1, 64);
-    return options;
-  }
-
   std::string algorithm_;
   std::string name_;
   Team team_;

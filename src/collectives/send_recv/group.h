@@ -5,162 +5,116 @@
 /// staging, and its number to the slot's word. The receiver copies it out and returns a credit. The first chunk of a
 /// stripe carries the size of the message, by which both sides cut it. If a receiver expects another size, it still
 /// gets the part that fits, and nothing is written beyond either size. It works within a node and between nodes.
+/// Within a node, a stripe of few bytes is one chunk of packets (short_messages.h). Messages of a PE to itself are
+/// copied.
 ///
 /// A slot is never overwritten too early. Chunks are counted from 1 over all calls, for each pair and lane. Chunk k
 /// uses slot k % slots and is sent only when k - slots credits have returned. A credit is given after the chunk was
-/// copied out. Senders thus never wait before `slots` chunks are under way, also across calls. A slot's word therefore
-/// only grows, with nothing else under way to it. Its size belongs to the chunk until the credit is given.
+/// copied out. Senders thus never wait before `slots` chunks are under way, also across calls. A slot's words therefore
+/// only grow, with nothing else under way to them. Its size belongs to the chunk until the credit is given.
 ///
-/// It never deadlocks. Every block sends and receives concurrently, both in ascending order of the distance from sender
+/// It never deadlocks. Every lane sends and receives concurrently, both in ascending order of the distance from sender
 /// to receiver. Among all waits, take one with the smallest distance. Its peer is at no larger distance, hence at this
 /// very message, so one of the two can continue.
 
 #include "base/gpu_kernel.h"
-#include "collectives/steps/put_counted.h"
-#include "tandem/block.h"
-#include "tandem/send_recv.h"
+#include "collectives/send_recv/short_messages.h"
+#include "collectives/send_recv/staged_messages.h"
+#include "collectives/steps/move.h"
 
 namespace tandem::kernels {
 
-/// One message; `data` is local memory.
-struct Message {
-  std::byte* data;
-  Size bytes;
-  int peer;
-};
-
-/// The first message whose length differed from the receiver's expectation. Words exist even without data.
-struct Mismatch {
-  enum Word { kCount, kReceive, kSender, kExpected, kCame, kWords };  // kCount: lanes with a mismatch
-};
-
+/// Long arguments cost microseconds of a launch, so there is a form for few messages.
 template <int MostMessages>
 struct SendRecvPairs {
-  struct Args {
-    Symm<std::byte> staging;  // [sender][lane][slot][slot_bytes]
-    Signals arrived;          // [sender][lane][slot]: number of the chunk there
-    Symm<Epoch> sizes;        // [sender][lane][slot]: bytes of the message whose stripe starts there
-    Epoch* sizes_out;         // [receiver][lane][slot]: the same, before a put to another node
-    Signals credits;          // [receiver][lane]: chunks copied out there
-    Epoch* sent;              // [receiver][lane]: chunks
-    Epoch* received;          // [sender][lane]: chunks
-    Epoch* mismatch;          // [Mismatch::kWords]
-    int lanes;
-    int slots;
-    Size slot_bytes;
-    int sends;
-    int receives;
+  using Packet = LLPacket;
+
+  struct Args : SendRecvChannels {
     Message messages[MostMessages];  // the sends, then the receives; each in the order of distance, then of the
                                      // caller's list
     int numbers[MostMessages];       // places in the caller's lists
   };
 
-  /// Half of the block sends, the other half receives.
-  static constexpr int kWarps = 8;
-  static constexpr int kThreads = 2 * kWarps * 32;
+  static constexpr std::size_t kMostMessages = MostMessages;
+  static constexpr int kWarps = 4;  // of a role; half of the roles send, the others receive
+  static constexpr int kThreads = 2 * SendRecvChannels::kLanesOfBlock * kWarps * 32;
 
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
-    block.template parallel<kWarps, kWarps>(
-        [&](auto& role) {
-          Channel channel;
-          for (int i = 0; i < a.sends; ++i)
-            if (is_mine(role, a, a.messages[i].peer - role.pe())) send(role, a, a.messages[i], channel);
-        },
-        [&](auto& role) {
-          Channel channel;
-          for (int i = a.sends; i < a.sends + a.receives; ++i)
-            if (is_mine(role, a, role.pe() - a.messages[i].peer)) receive(role, a, i, channel);
-        });
-    block.quiet();
+    constexpr int kLanes = SendRecvChannels::kLanesOfBlock;
+    const int first = block.index() % a.blocks_of_group() * kLanes;
+    block.template parallel_for<kWarps>(2 * kLanes, [&](auto& role, int i) {
+      if (i < kLanes)
+        send_all(role, a, {first + i});
+      else
+        receive_all(role, a, {first + i - kLanes});
+    });
   }
 
  private:
-  /// The chunks so far of the pair that the last message belonged to. Messages of a pair follow each other. Each thread
-  /// counts for itself, since the word that one thread stores is not there for the others without a barrier.
-  struct Channel {
-    int peer = -1;
-    Epoch chunks = 0;
-
-    template <class Role>
-    TANDEM_DEVICE Epoch next(Role& role, int of, const Epoch* stored) {
-      if (of != peer) chunks = role.load_scalar(stored);
-      peer = of;
-      return chunks + 1;
-    }
-  };
-
-  /// Block b serves lane b % lanes of every distance d with d % (blocks / lanes) == b / lanes.
   template <class Role>
-  TANDEM_DEVICE static bool is_mine(const Role& role, const Args& a, int distance) {
-    const int n = role.num_pes();
-    return (distance + n) % n % (role.count() / a.lanes) == role.index() / a.lanes;
-  }
-
-  template <class Role>
-  TANDEM_DEVICE static void send(Role& role, const Args& a, const Message& message, Channel& channel) {
-    const int lane = role.index() % a.lanes;
-    const Size there = Size{role.pe()} * a.lanes + lane;  // this channel at the receiver
-    const Size here = Size{message.peer} * a.lanes + lane;
-    const Epoch slots = static_cast<Epoch>(a.slots);
-    const Epoch first = channel.next(role, message.peer, a.sent + here);
-    Range left = split(message.bytes, a.lanes, 16)[lane];
-    Epoch chunk = first;
-    for (;; ++chunk) {
-      const Size bytes = min(a.slot_bytes, left.size());
-      const Size of_channel = static_cast<Size>(chunk % slots);
-      const Size slot = there * a.slots + of_channel;
-      const Symm<std::byte> to = a.staging + slot * a.slot_bytes;
-      if (chunk > slots) role.wait(a.credits + here, 1, chunk - slots);
-      if (chunk == first) {
-        signal_size(role, a, slot, here * a.slots + of_channel, message);
-        put_counted<std::byte>(role, to, message.data + left.begin, {0, bytes}, a.arrived + slot, chunk, message.peer);
+  TANDEM_DEVICE static void send_all(Role& role, const Args& a, Lane lane) {
+    bool reads_later = false;
+    for (int i = 0; i < a.sends; ++i) {
+      const Message& message = a.messages[i];
+      if (!is_mine(role, a, message.peer - role.pe(), lane.number)) continue;
+      if (message.peer == role.pe()) {
+        copy_own(role, a, i, lane);
+        continue;
+      }
+      lane.turn_to(role, a, message.peer, a.sent);
+      if (a.as_packets(role, message)) {
+        send_packets(role, a, message, lane);
       } else {
-        role.put_signal_nbi(to, message.data + left.begin, bytes, a.arrived + slot, chunk, message.peer);
+        send_chunks(role, a, message, lane);
+        reads_later = true;
       }
-      left.begin += bytes;
-      if (left.empty()) break;
+      role.store_scalar(a.sent + lane.here, lane.chunks);
     }
-    role.store_scalar(a.sent + here, chunk);
-    channel.chunks = chunk;
-  }
-
-  /// It has no order by itself; put_counted gives it. Its source may be written again when its slot may.
-  template <class Role>
-  TANDEM_DEVICE static void signal_size(Role& role, const Args& a, Size slot, Size own_slot, const Message& message) {
-    const auto bytes = static_cast<Epoch>(message.bytes);
-    if (Epoch* const direct = role.remote(a.sizes + slot, message.peer)) return role.store_scalar(direct, bytes);
-    role.store_scalar(a.sizes_out + own_slot, bytes);
-    role.put_nbi(a.sizes + slot, a.sizes_out + own_slot, 1, message.peer);
+    if (reads_later) role.quiet();  // sources may change after the launch
   }
 
   template <class Role>
-  TANDEM_DEVICE static void receive(Role& role, const Args& a, int i, Channel& channel) {
-    const Message& message = a.messages[i];
-    const int lane = role.index() % a.lanes;
-    const Size here = Size{message.peer} * a.lanes + lane;
-    const Size there = Size{role.pe()} * a.lanes + lane;  // this channel at the sender
-    const Epoch first = channel.next(role, message.peer, a.received + here);
-    Size came = 0;  // of the whole message
-    Range left;
-    Epoch chunk = first;
-    for (;; ++chunk) {
-      const Size slot = here * a.slots + static_cast<Size>(chunk % static_cast<Epoch>(a.slots));
-      role.wait(a.arrived + slot, 1, chunk);
-      if (chunk == first) {
-        came = static_cast<Size>(role.load_scalar((a.sizes + slot).local()));
-        left = split(came, a.lanes, 16)[lane];
-      }
-      const Size bytes = min(a.slot_bytes, left.size());
-      const Size fits = min(bytes, message.bytes - left.begin);
-      if (fits > 0) role.copy(message.data + left.begin, (a.staging + slot * a.slot_bytes).local(), fits);
-      role.notify(a.credits + there, 1, message.peer, SignalOp::kAdd);
-      left.begin += bytes;
-      if (left.empty()) break;
+  TANDEM_DEVICE static void receive_all(Role& role, const Args& a, Lane lane) {
+    for (int i = a.sends; i < a.sends + a.receives; ++i) {
+      const Message& message = a.messages[i];
+      if (message.peer == role.pe() || !is_mine(role, a, role.pe() - message.peer, lane.number)) continue;
+      lane.turn_to(role, a, message.peer, a.received);
+      Size came = a.has_heads(role, message.peer) ? await_head(role, a, lane) : Head::kInStaging;
+      if (came != Head::kInStaging)
+        receive_packets(role, a, message, came, lane);
+      else
+        came = receive_chunks(role, a, message, lane);
+      role.store_scalar(a.received + lane.here, lane.chunks);
+      if (came != message.bytes) report(role, a, i, came);
     }
-    role.store_scalar(a.received + here, chunk);
-    channel.chunks = chunk;
-    if (came != message.bytes) report(role, a, i, came);
+  }
+
+  /// Messages to this PE itself begin both lists.
+  template <class Role>
+  TANDEM_DEVICE static void copy_own(Role& role, const Args& a, int i, const Lane& lane) {
+    const Message& from = a.messages[i];
+    const Message& to = a.messages[a.sends + i];
+    const Range stripe = lane.stripe(a, min(from.bytes, to.bytes));
+    copy_unless_same(role, to.data + stripe.begin, from.data + stripe.begin, stripe.size());
+    if (from.bytes != to.bytes) report(role, a, a.sends + i, from.bytes);
+  }
+
+  /// Block b serves every distance d with d % groups == b / blocks of a group. There are no more groups than distances
+  /// between PEs, since messages of a PE to itself are rare.
+  template <class Role>
+  TANDEM_DEVICE static bool is_mine(const Role& role, const Args& a, int distance, int lane) {
+    const int n = role.num_pes(), of_group = a.blocks_of_group();
+    return lane < a.lanes && (distance + n) % n % (role.count() / of_group) == role.index() / of_group;
+  }
+
+  /// Returns the bytes of the pair's next message if it comes as packets, else Head::kInStaging.
+  template <class Role>
+  TANDEM_DEVICE static Size await_head(Role& role, const Args& a, const Lane& lane) {
+    const Epoch chunk = lane.chunks + 1;
+    const Signals head = a.heads + a.slot_of(lane.here, chunk);
+    role.wait(head, 1, Head::of(chunk, Head::kInStaging));
+    return Head::bytes(role.load_scalar(&head.local()->value));
   }
 
   template <class Role>
@@ -173,8 +127,11 @@ struct SendRecvPairs {
   }
 };
 using GroupPairs = SendRecvPairs<SendRecvGroup::kMostMessages>;
+using FewPairs = SendRecvPairs<16>;
 
 TANDEM_GPU_KERNEL(GroupPairs, GroupPairs::kThreads);
 TANDEM_GPU_BETWEEN_NODES(GroupPairs);
+TANDEM_GPU_KERNEL(FewPairs, FewPairs::kThreads);
+TANDEM_GPU_BETWEEN_NODES(FewPairs);
 
 }  // namespace tandem::kernels

@@ -59,9 +59,12 @@ class BarrierProgram final : public CheckProgram {
   }
 };
 
-/// Every PE sends two messages to every PE, also to itself, of sizes that need several chunks.
+/// Every PE sends two messages to every PE, also to itself, of sizes that need several chunks. With `packet_bytes` of
+/// 48 the shorter one goes as packets.
 class GroupProgram final : public CheckProgram {
  public:
+  explicit GroupProgram(Size packet_bytes) : packet_bytes_(packet_bytes) {}
+
   void run(World& world) const override {
     const int n = world.num_pes();
     const int me = world.pe();
@@ -69,6 +72,7 @@ class GroupProgram final : public CheckProgram {
     options.lanes = 2;
     options.slots = 2;
     options.slot_bytes = 32;
+    options.packet_bytes = packet_bytes_;
     SendRecvGroup group(world, options);
     const Size row = 200;
     auto* const out = world.heap().allocate_local<std::byte>(row * n, "out");
@@ -95,6 +99,9 @@ class GroupProgram final : public CheckProgram {
             throw checker::WrongResult(me, fmt::format("call {}: PE {} has a wrong byte of PE {}", call + 1, me, pe));
     }
   }
+
+ private:
+  Size packet_bytes_;
 };
 
 }  // namespace
@@ -111,7 +118,10 @@ void add_other_cases(std::vector<CheckCase>& cases, int pes) {
     cases.push_back(one);
     one.op = "send_recv_group";
     one.algorithm = "credits";
-    one.make = [] { return std::make_unique<GroupProgram>(); };
+    one.make = [] { return std::make_unique<GroupProgram>(0); };
+    cases.push_back(one);
+    one.variant = "packets";
+    one.make = [] { return std::make_unique<GroupProgram>(48); };
     cases.push_back(std::move(one));
   }
 }
