@@ -141,20 +141,6 @@ double Probe::copy_gbps(int from, int to, Size bytes) const {
   return static_cast<double>(bytes) * 1e-9 / s;
 }
 
-double Probe::copy_all_to_all_gbps(Size bytes) const {
-  const Size part = bytes / std::max(gpus() - 1, 1);
-  const double s = seconds_of_all([&](int from, cudaStream_t stream) {
-    for (int step = 1; step < gpus(); ++step) {
-      const int to = (from + step) % gpus();
-      check(cudaMemcpyAsync(static_cast<std::byte*>(gpus_[static_cast<std::size_t>(to)]->second) + (step - 1) * part,
-                            gpus_[static_cast<std::size_t>(from)]->first, static_cast<std::size_t>(part),
-                            cudaMemcpyDefault, stream),
-            "cudaMemcpy");
-    }
-  });
-  return static_cast<double>(part * (gpus() - 1)) * 1e-9 / s;
-}
-
 double Probe::store_gbps(int from, int to, int blocks, Size bytes) const {
   void* const target = gpus_[static_cast<std::size_t>(to)]->second;
   return static_cast<double>(bytes) * 1e-9 /

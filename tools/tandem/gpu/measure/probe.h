@@ -24,12 +24,10 @@ class Probe {
 
   /// Returns GB/s of a copy by copy engine; `from == to`: within a GPU.
   double copy_gbps(int from, int to, Size bytes) const;
-  /// Returns GB/s out of each GPU when all copy to all others at once.
-  double copy_all_to_all_gbps(Size bytes) const;
   /// Returns GB/s of stores from `from` to memory of `to`, and of loads by `from` from there.
   double store_gbps(int from, int to, int blocks, Size bytes) const;
   double load_gbps(int from, int to, int blocks, Size bytes) const;
-  /// Returns GB/s of stores out of each GPU when all store to all others.
+  /// Returns GB/s of stores out of each GPU when all store to all others at once.
   double store_all_to_all_gbps(int blocks, Size bytes) const;
   /// Returns GB/s (read plus written) of a copy by `blocks` blocks within a GPU.
   double local_gbps(int gpu, int blocks, Size bytes) const;
