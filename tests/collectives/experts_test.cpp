@@ -86,6 +86,20 @@ TEST(Experts, AreRightIfAllTokensChooseOneExpert) {
     }
 }
 
+/// Blocks that rank the rows of several experts receive the peers' choices, too. Otherwise blocks without experts do.
+TEST(Experts, AreRightWithMoreExpertsThanSms) {
+  for (const int align : {1, 8})
+    for (const Size tokens : {40, 500}) {  // of one tile, and of two
+      ExpertRuns runs;
+      runs.options = {.max_tokens = tokens, .hidden = 4, .experts = 600, .top_k = 4, .align = align};
+      runs.options.transport = ExpertTransport::kChunks;
+      runs.rounds = {{"random", tokens, 1}, {"ragged", tokens, 1}};
+      SCOPED_TRACE(test::describe(runs, 2));
+      Simulation simulation(load_machine("h200x4"), 2);
+      simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+    }
+}
+
 /// A phantom run takes as long as the same run with data, up to the rounding of stores in steps.
 TEST(Experts, TakeTheSameTimeWithoutData) {
   const auto time_of = [](bool phantom, ExpertTransport transport, const char* routing) {
