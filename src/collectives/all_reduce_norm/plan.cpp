@@ -81,7 +81,7 @@ const std::vector<Registered>& registered() {
       {{"one_shot_ll", "every PE sums and norms all rows, which come as packets: few rows", false},
        make<AllReduceNormOneShotLL>},
       {{"one_shot_ll128", "the same with lines of packets", false}, make<AllReduceNormOneShotLL128>},
-      {{"two_shot", "each row's owner sums and norms it and writes the results to all: many rows", true},
+      {{"two_shot", "each row's owner sums it and writes the sums, or else the normed row, to all: many rows", true},
        make<AllReduceNormTwoShot>}};
   return all;
 }
