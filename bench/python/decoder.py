@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from parallel import Nccl, Processes, ways
+from parallel import Nccl, ways
+from processes import Processes
 
 KEYS, EPSILON, TOLERANCE = 1024, 1e-5, 0.06
 SIZES = {  # width, heads, heads of keys and values, hidden size, all layers
@@ -85,6 +86,23 @@ class Decoder:
         return x
 
 
+def measure(
+    processes: Processes, decoder: Decoder, every: dict[str, Nccl], is_decode: bool, rows: int, rounds: int
+) -> dict[str, object]:
+    """Times and errors of a step of so many rows, by each way."""
+    own = rows if is_decode else rows // processes.size
+    x = processes.random(7 if is_decode else processes.rank, own, decoder.width)
+    wanted = decoder.step(every["nccl"], x, is_decode).float()
+    forms, error = {}, {}
+    for name, way in every.items():
+        difference = (decoder.step(way, x, is_decode).float() - wanted).abs().max()
+        error[name] = processes.largest(float(difference / wanted.abs().max()))
+        forms[name] = processes.graph(lambda way=way: decoder.step(way, x, is_decode))
+    us = processes.in_turns(forms, rounds)
+    row = {"step": "decode" if is_decode else "prefill", "rows": rows, "layers": len(decoder.layers)}
+    return row | {"us": {name: one[0] for name, one in us.items()}, "spread": us, "error": error}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="where the tensors are")
@@ -97,34 +115,24 @@ def main() -> int:
     processes = Processes(options.device)
     results, on_gpus, every = processes.head(), processes.on_gpus, ways(processes)
     decodes, prefills = (DECODES, PREFILLS) if on_gpus else ((1, 3), (32,))
-    with torch.no_grad():
-        for size in ("8b", "70b") if on_gpus else ("tiny",):
-            layers = max(1, min(options.layers, SIZES[size][-1]))
-            decoder = Decoder(processes, size, layers, max(decodes), KEYS if on_gpus else 16)
-            for rows in (*decodes, *prefills):
-                if processes.largest(time.monotonic() - begin) > options.seconds:
-                    continue
-                is_decode = rows in decodes
-                own = rows if is_decode else rows // processes.size
-                x = processes.random(7 if is_decode else processes.rank, own, decoder.width)
-                forms, error = {}, {}
-                for name, way in every.items():
-                    got = decoder.step(way, x, is_decode).float()
-                    wanted = got if name == "nccl" else wanted
-                    error[name] = processes.largest(float((got - wanted).abs().max() / wanted.abs().max()))
-                    forms[name] = processes.graph(lambda way=way: decoder.step(way, x, is_decode))
-                us = processes.in_turns(forms, options.rounds)
-                wrong += sum(one > TOLERANCE for one in error.values())
-                row = {"size": size, "layers": layers, "step": "decode" if is_decode else "prefill", "rows": rows}
-                row |= {"us": {name: one[0] for name, one in us.items()}, "spread": us, "error": error}
-                results["rows"].append(row)
-                processes.write(results, options.out)
-                if processes.rank == 0:
-                    times = ", ".join(f"{n} {u[0]:.0f}" + " WRONG" * (error[n] > TOLERANCE) for n, u in us.items())
-                    rate = rows / us["tandem"][0] * 1e6
-                    print(f"{size} {row['step']} {rows}: {times} us, {layers} layers; {rate:.0f} rows/s", flush=True)
-                del forms
-            del decoder
+    for size in ("8b", "70b") if on_gpus else ("tiny",):
+        layers = max(1, min(options.layers, SIZES[size][-1]))
+        decoder = Decoder(processes, size, layers, max(decodes), KEYS if on_gpus else 16)
+        for rows in (*decodes, *prefills):
+            if processes.largest(time.monotonic() - begin) > options.seconds:
+                continue
+            with torch.no_grad():
+                row = {"size": size} | measure(processes, decoder, every, rows in decodes, rows, options.rounds)
+            wrong_ways = [name for name, one in row["error"].items() if one > TOLERANCE]
+            wrong += len(wrong_ways)
+            results["rows"].append(row)
+            processes.write(results, options.out)
+            if processes.rank == 0:
+                times = ", ".join(f"{name} {us:.0f}" for name, us in row["us"].items())
+                rate = rows / row["us"]["tandem"] * 1e6
+                words = f"{size} {row['step']} {rows}: {times} us, {layers} layers; {rate:.0f} rows/s"
+                print(words + f"; WRONG: {', '.join(wrong_ways)}" * bool(wrong_ways), flush=True)
+        del decoder
     processes.end()
     return int(wrong > 0)
 

@@ -17,7 +17,8 @@ import sys
 import torch
 import torch.nn.functional as F
 from decoder import EPSILON, SIZES
-from parallel import Nccl, Processes, Tandem, ways
+from parallel import Nccl, Tandem, ways
+from processes import Processes
 
 ROWS, TOLERANCE = 8192, 0.06
 
@@ -83,15 +84,25 @@ class Layer:
         attention, out, gates, down = self.weights
         y = F.rms_norm(self.x, (self.width,), self.norms[0], EPSILON)
         product = self.column(way, y, attention).unflatten(-1, (-1, self.head))
-        q, k, v = (
-            one.transpose(0, 1)[None] for one in product.split([self.heads, self.kv_heads, self.kv_heads], 1)
-        )
+        q, k, v = (one.transpose(0, 1)[None] for one in product.split([self.heads, self.kv_heads, self.kv_heads], 1))
         z = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         x = self.x + self.row(way, z[0].transpose(0, 1).flatten(1), out)
         y = F.rms_norm(x, (self.width,), self.norms[1], EPSILON)
         gate, up = self.column(way, y, gates).chunk(2, -1)
         x = x + self.row(way, F.silu(gate) * up, down)
         return list(torch.autograd.grad(x, self.leaves, self.grad))
+
+
+def measure(processes: Processes, layer: Layer, every: dict[str, Nccl], rounds: int) -> dict[str, object]:
+    """Times and errors of the gradients by each way."""
+    wanted = [one.float() for one in layer.gradients(every["nccl"])]
+    forms, error = {}, {}
+    for name, way in every.items():
+        pairs = zip(layer.gradients(way), wanted, strict=True)
+        error[name] = processes.largest(max(float((a.float() - b).abs().max() / b.abs().max()) for a, b in pairs))
+        forms[name] = lambda way=way: layer.gradients(way)
+    us = processes.in_turns(forms, rounds)
+    return {"us": {name: one[0] for name, one in us.items()}, "spread": us, "error": error}
 
 
 def main() -> int:
@@ -102,24 +113,19 @@ def main() -> int:
     options = parser.parse_args()
     processes, wrong = Processes(options.device), 0
     results, every = processes.head(), ways(processes)
+    rows = ROWS if processes.on_gpus else 64
     for size in ("8b", "70b") if processes.on_gpus else ("tiny",):
-        layer, error, forms = Layer(processes, size, ROWS if processes.on_gpus else 64), {}, {}
-        for name, way in every.items():
-            got = layer.gradients(way)
-            wanted = got if name == "nccl" else wanted
-            pairs = [(a.float(), b.float()) for a, b in zip(got, wanted, strict=True)]
-            error[name] = processes.largest(max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs))
-            forms[name] = lambda way=way: layer.gradients(way)
-            del pairs
-        us = processes.in_turns(forms, options.rounds)
-        wrong += sum(one > TOLERANCE for one in error.values())
-        row = {"size": size, "rows": ROWS, "us": {name: one[0] for name, one in us.items()}, "spread": us}
-        results["rows"].append(row | {"error": error})
+        layer = Layer(processes, size, rows)
+        row = {"size": size, "rows": rows} | measure(processes, layer, every, options.rounds)
+        wrong_ways = [name for name, one in row["error"].items() if one > TOLERANCE]
+        wrong += len(wrong_ways)
+        results["rows"].append(row)
         processes.write(results, options.out)
         if processes.rank == 0:
-            times = ", ".join(f"{n} {u[0]:.0f}" + " WRONG" * (error[n] > TOLERANCE) for n, u in us.items())
-            print(f"{size} forward and backward: {times} us", flush=True)
-        del layer, forms, got, wanted
+            times = ", ".join(f"{name} {us:.0f}" for name, us in row["us"].items())
+            words = f"{size} forward and backward: {times} us"
+            print(words + f"; WRONG: {', '.join(wrong_ways)}" * bool(wrong_ways), flush=True)
+        del layer
     processes.end()
     return int(wrong > 0)
 
