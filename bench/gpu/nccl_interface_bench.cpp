@@ -1,9 +1,11 @@
 // Times the calls of two libraries with NCCL's interface, Tandem and NCCL, which take turns on the same memory.
 //
 //   nccl_interface_bench [--out FILE.json] [--library FILE] [--nccl FILE] [--pes N] [--rounds N]
+//                        [--ops all_reduce,...] [--bytes 1024,...]
 //
 // A process for each GPU. NCCL: TANDEM_NCCL_LIBRARY, else libnccl.so.2 of the loader. A time is that of the slowest
-// rank, the median of the rounds. FILE.json is whole after each row, in the form of bench/results.
+// rank, the median of the rounds. FILE.json is whole after each row, in the form of bench/results. Windows are measured
+// where no sizes are chosen.
 
 #include <algorithm>
 #include <fstream>
@@ -24,7 +26,13 @@ struct Options {
       std::getenv("TANDEM_NCCL_LIBRARY") != nullptr ? std::getenv("TANDEM_NCCL_LIBRARY") : "libnccl.so.2";
   int pes = 2;
   int rounds = 5;
+  std::string ops;    ///< separated by commas; empty: all
+  std::string bytes;  ///< likewise
 };
+
+bool is_chosen(const std::string& list, const std::string& item) {
+  return list.empty() || ("," + list + ",").find("," + item + ",") != std::string::npos;
+}
 
 /// One library and this process's rank of its communicator.
 struct Contender {
@@ -50,8 +58,10 @@ class Bench {
     add("nccl", options_.nccl);
     allocate();
     for (const std::size_t bytes : kSizes) {
-      if (bytes == kWindowsAfter) windows();
+      if (bytes == kWindowsAfter && options_.bytes.empty()) windows();
+      if (!is_chosen(options_.bytes, std::to_string(bytes))) continue;
       for (const Kind kind : kOperations) {
+        if (!is_chosen(options_.ops, kKindNames[static_cast<int>(kind)])) continue;
         for (const bool graph : {true, false}) row(kind, bytes, graph, "plain");
       }
     }
@@ -241,6 +251,8 @@ int main(int argc, char** argv) {
     if (name == "--library") options.library = argv[i + 1];
     if (name == "--nccl") options.nccl = argv[i + 1];
     if (name == "--pes") options.pes = ranks_of(argv[i + 1]);
+    if (name == "--ops") options.ops = argv[i + 1];
+    if (name == "--bytes") options.bytes = argv[i + 1];
     if (name == "--rounds") options.rounds = std::atoi(argv[i + 1]);
   }
   if (options.pes == 0) return 2;

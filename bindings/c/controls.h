@@ -16,6 +16,8 @@ struct Controls {
   std::array<std::string, kCollectives> algorithms = {};
   /// Graphs on GPUs run in the order of their launches, before and behind plain calls. PEs may differ in it.
   bool orders_graphs = false;
+  /// Staging is made for the first call that needs it, and not with the world.
+  bool stages_when_needed = false;
 
   /// Empty where nothing was said.
   std::string text() const;

@@ -77,7 +77,16 @@ Plans::Way& Plans::way(const Operation& what, Size count, bool local_in, bool lo
   return ways_[key] = {choice, bytes, &slot};
 }
 
+void Plans::make_staging() {
+  const auto make = [&](Symm<std::byte>& memory, const char* what) {
+    if (!memory && staging_.bytes > 0) memory = world_->heap().allocate<std::byte>(staging_.bytes, what);
+  };
+  make(staging_.in, "staged input");
+  make(staging_.out, "staged output");
+}
+
 std::unique_ptr<CollectivePlan> Plans::make(const Operation& what, const Way& way) {
+  if (!way.choice.reaches_in || !way.choice.reaches_out) make_staging();
   // A buffer that peers do not reach where it lies may be of any kind.
   CollectiveOptions chosen = options(what, way.bytes, !way.choice.reaches_in, !way.choice.reaches_out);
   chosen.algorithm = way.choice.algorithm;

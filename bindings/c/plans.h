@@ -47,8 +47,11 @@ class Plans {
     bool is_captured;
   };
 
-  Plans(World& world, const CollectiveStaging& staging, Controls controls = {})
-      : world_(&world), staging_(staging), controls_(std::move(controls)) {}
+  /// `staging_bytes`: for inputs and for outputs that peers do not reach; 0: plans have their own.
+  Plans(World& world, Size staging_bytes, Controls controls = {})
+      : world_(&world), staging_{{}, {}, staging_bytes}, controls_(std::move(controls)) {}
+  /// Makes the staging, which else comes with the first plan for memory that peers do not reach. Collective.
+  void make_staging();
 
   /// `local_in`, `local_out`: memory that peers do not reach. Throws what make_collective throws for such a call, but
   /// makes nothing.

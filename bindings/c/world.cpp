@@ -14,30 +14,20 @@ namespace {
 
 constexpr Size kLeastStaging = Size{64} << 10;
 
-/// As SendRecvGroup has them by itself on a GPU of `blocks` SMs.
-SendRecvOptions messages_in(int blocks, int pes) {
-  SendRecvOptions options;
-  if (blocks > 0) options.lanes = std::clamp(std::min(64, blocks) / pes, 1, 16);
-  return options;
-}
-
 }  // namespace
 
 CWorld::CWorld(std::unique_ptr<WorldProcess> process, Size staging_bytes, bool any_memory, const Controls& controls)
     : process_(std::move(process)), any_memory_(any_memory) {
   check_controls(controls, world().machine());
-  CollectiveStaging staging;
-  staging.bytes = std::max(staging_bytes, kLeastStaging);
   // Names are compared: PEs that were told otherwise hear of each other here.
   const std::string text = controls.text();
-  staging.in =
-      world().heap().allocate<std::byte>(staging.bytes, text.empty() ? "staged input" : "staged input with " + text);
-  staging.out = world().heap().allocate<std::byte>(staging.bytes, "staged output");
-  plans_ = std::make_unique<Plans>(world(), staging, controls);
+  world().heap().signals(1, text.empty() ? "calls" : "calls with " + text);
+  plans_ = std::make_unique<Plans>(world(), std::max(staging_bytes, kLeastStaging), controls);
+  if (!controls.stages_when_needed) plans_->make_staging();
   order_ = std::make_unique<CallOrder>(world(), *plans_);
   order_of_streams_ =
       make_stream_order(process_->kind(), process_->device(), world().machine().gpu.sm_count, controls.orders_graphs);
-  group_ = std::make_unique<SendRecvGroup>(world(), messages_in(controls.max_blocks, process_->pes()));
+  group_ = std::make_unique<SendRecvGroup>(world(), SendRecvOptions{.blocks = controls.max_blocks});
 }
 
 int BufferNumbers::next() const {

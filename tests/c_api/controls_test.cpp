@@ -127,8 +127,8 @@ std::string refusal(const CRun& run) {
 TEST(Controls, OfAllPesAreTheSame) {
   const auto differ = [](int pe) { return pe == 0 ? "all_reduce=ring" : "all_reduce=two_shot"; };
   EXPECT_THAT(refusal({.max_blocks = 7, .algorithms = differ}),
-              AllOf(HasSubstr("'staged input with max_blocks 7, all_reduce=ring'"),
-                    HasSubstr("'staged input with max_blocks 7, all_reduce=two_shot'")));
+              AllOf(HasSubstr("'calls with max_blocks 7, all_reduce=ring'"),
+                    HasSubstr("'calls with max_blocks 7, all_reduce=two_shot'")));
 }
 
 TEST(Controls, AreThisMachines) {

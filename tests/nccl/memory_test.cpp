@@ -146,8 +146,14 @@ TEST(NcclMemory, OfACommunicatorIsSmall) {
       if (r.n == 1) {
         EXPECT_EQ(total, 0);
       }
-      EXPECT_LE(total, std::uint64_t{64} << 20);
+      EXPECT_LE(total, std::uint64_t{16} << 20);
       EXPECT_EQ(total, stat(r.comm, ncclStatGpuMemSuspend) + stat(r.comm, ncclStatGpuMemPersist));
+      int number = r.rank;  // staging comes with the first call
+      ASSERT_EQ(error_of(ncclAllReduce(&number, &number, 1, ncclInt32, ncclSum, r.comm, nullptr), r.comm), "");
+      EXPECT_EQ(number, r.n * (r.n - 1) / 2);
+      const std::uint64_t staging = stat(r.comm, ncclStatGpuMemTotal) - total;
+      EXPECT_EQ(staging > 0, r.n > 1);
+      EXPECT_LE(staging, std::uint64_t{16} << 20);
     });
 }
 
@@ -160,6 +166,7 @@ TEST(NcclMemory, IsGivenBackAndComesAgain) {
         return error_of(ncclAllReduce(data.data(), data.data(), data.size(), ncclInt32, ncclSum, r.comm, nullptr),
                         r.comm);
       };
+      ASSERT_EQ(sum(), "");  // staging comes with the first call
       const auto total = stat(r.comm, ncclStatGpuMemTotal), given_back = stat(r.comm, ncclStatGpuMemSuspend);
       for (int round = 0; round < 3; ++round) {
         ASSERT_EQ(sum(), "");

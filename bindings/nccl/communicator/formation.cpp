@@ -26,7 +26,7 @@ constexpr Size kMiB = Size{1} << 20;
 bool has_gpus() { return world::devices_of(std::nullopt).kind() == DeviceKind::kGpu; }
 
 /// The library commits memory of CPUs when it clears staging, so that communicators there take little.
-Size staging_bytes() { return (has_gpus() ? 8 : 4) * kMiB; }
+Size staging_bytes() { return (has_gpus() ? 16 : 4) * kMiB; }
 
 }  // namespace
 
@@ -35,11 +35,12 @@ bootstrap::Key lineage_of(const UniqueId& id) { return bootstrap::derive({}, "nc
 WorldOptions Communicator::world_options() const {
   world::Devices& devices = world::devices_of(std::nullopt);
   devices.require_any();
-  constexpr Size for_plans = 8 * kMiB, messages_of_a_pair = Size{256} << 10;
+  constexpr Size for_plans = 4 * kMiB, part_of_messages = Size{192} << 10;  // staging of SendRecvGroup
+  const int parts = has_gpus() ? std::max(ranks_, 64) : ranks_;
   WorldOptions options;
   options.kind = devices.kind();
   options.device = device_ ? *device_ : devices.current();
-  options.heap_bytes = 2 * staging_bytes() + for_plans + messages_of_a_pair * std::max(ranks_, 64);
+  options.heap_bytes = for_plans + part_of_messages * parts;
   options.heap_limit_bytes = Size{16} << 30;
   options.control_bytes = 8 * kMiB;
   options.timeout_s = kForever;
@@ -132,6 +133,7 @@ std::unique_ptr<c::CWorld> Communicator::opened(std::unique_ptr<WorldProcess> pr
   const World& world = process->world();
   c::Controls controls;
   controls.orders_graphs = settings_.orders_graphs;
+  controls.stages_when_needed = true;
   controls.max_blocks = std::min(settings_.max_blocks, world.machine().gpu.sm_count);
   if (settings_.uses_copy_engines && world.team().one_node() && world.machine().gpu.copy_engines > 0)
     for (const AlgorithmInfo& info : collective_algorithms()) {

@@ -26,7 +26,6 @@ struct Head {
   static constexpr Size kInStaging = 0;                           // the size lies beside the staging
 
   TANDEM_DEVICE static Epoch of(Epoch chunk, Size bytes) { return chunk << kSizeBits | static_cast<Epoch>(bytes); }
-  TANDEM_DEVICE static Size bytes(Epoch head) { return static_cast<Size>(head & static_cast<Epoch>(kMostBytes)); }
 };
 
 /// The arguments of a launch beside its messages.
