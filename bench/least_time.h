@@ -36,7 +36,11 @@ inline double least_us(const Machine& machine, const CollectiveCase& c) {
   if (nodes < 2 || c.pes % machine.pes_per_node != 0 || machine.nic.count_per_node < 1) return 0;
   const double bytes = least_bytes_of_a_node(c, nodes, machine.pes_per_node);
   if (bytes <= 0) return 0;
-  const double nics_gbps = machine.nic.gbps * machine.nic.count_per_node;
+  // No algorithm relays what a PE sends to one PE, or a root's parts, so these pass that PE's own NIC.
+  using enum Collective;
+  const bool is_one_pes = c.collective == kSendRecv || c.collective == kGather || c.collective == kScatter;
+  const int nics = is_one_pes ? 1 : machine.nic.count_per_node;
+  const double nics_gbps = machine.nic.gbps * nics;
   constexpr double bytes_per_us_of_a_gbps = 1000;
   return machine.nic.latency_us + bytes / (nics_gbps * bytes_per_us_of_a_gbps);
 }

@@ -37,7 +37,8 @@ constexpr std::uint64_t kMostEvents = 8'000'000;  ///< of a simulation
 struct Sweep {
   const char* machine;
   std::vector<int> pes;
-  Size step = 2;  ///< from one size to the next, a power of two
+  Size step = 2;                             ///< from one size to the next, a power of two
+  std::vector<Collective> collectives = {};  ///< empty: all
 };
 
 struct Table {
@@ -55,7 +56,11 @@ const std::vector<Table>& tables() {
         {},
         Fabric::kSwitched,
         true},
-       {{"h200x8", kOfANode}, {"h100x8-rail", {16, 24, 32, 48}}, {"h100x8-rail", {64, 96, 128}, 4}}},
+       {{"h200x8", kOfANode},
+        {"h100x8-rail", {16, 24, 32, 48}},
+        {"h100x8-rail", {64, 96, 128}, 4},
+        {"h100x8-rail", {256, 512, 1024}, 8, {Collective::kAllReduce}},
+        {"h100x8-rail", {1024}, 8, {Collective::kAllToAll}}}},
       {{"predicted-h100", "GPUs H100 of one NVLink switch, as the simulator predicts", {"H100"}, {}, {}, true},
        {{"h100x8", kOfANode}}},
       {{"predicted-h800",
@@ -206,7 +211,12 @@ std::vector<Task> tasks_of(const Table& table) {
   std::vector<Task> tasks;
   for (const Sweep& sweep : table.sweeps)
     for (const int pes : sweep.pes)
-      for (int i = 0; i < kCollectives; ++i) tasks.push_back({&sweep, static_cast<Collective>(i), pes});
+      for (int i = 0; i < kCollectives; ++i) {
+        const auto& some = sweep.collectives;
+        const auto collective = static_cast<Collective>(i);
+        if (some.empty() || std::find(some.begin(), some.end(), collective) != some.end())
+          tasks.push_back({&sweep, collective, pes});
+      }
   std::stable_sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.pes < b.pes; });
   return tasks;
 }

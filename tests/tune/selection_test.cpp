@@ -126,6 +126,22 @@ TEST(Selection, EveryCollectiveHasAChoiceWithBlocksOnEveryMachine) {
   }
 }
 
+/// From 256 PEs on the steps through the nodes cost most, so the sizes at which choices change are others.
+TEST(Selection, ManyPesHaveGroupsOfTheirOwn) {
+  const Machine machine = load_machine("h100x8-rail");
+  const auto choice = [&](Collective collective, int pes, Size bytes) {
+    const auto found = choose(machine, "", {collective, false, pes, 4, bytes}, any);
+    return found ? found->algorithm : "none";
+  };
+  constexpr Size mib = Size{1} << 20;
+  EXPECT_EQ(choice(Collective::kAllReduce, 128, mib), "two_level");
+  EXPECT_EQ(choice(Collective::kAllReduce, 256, mib), "two_level");
+  EXPECT_EQ(choice(Collective::kAllReduce, 512, mib), "recursive_doubling");
+  EXPECT_EQ(choice(Collective::kAllReduce, 1024, 2 * mib), "recursive_doubling");
+  for (const int pes : {256, 512, 1024}) EXPECT_EQ(choice(Collective::kAllReduce, pes, 512 * mib), "two_level") << pes;
+  EXPECT_EQ(choice(Collective::kAllToAll, 1024, 1024 * mib), "two_level");
+}
+
 TEST(Selection, MachinesThatNoTableNamesTakeThatOfTheirFabric) {
   const Query query{Collective::kAllReduce, true, 8, 4, 16 << 20};
   const auto choice = [&](const char* name, Fabric fabric) {
