@@ -35,7 +35,7 @@ struct ReduceScatterStream {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const StreamChunks<T> chunks(block, a.slots, a.count);
-    const auto send = [&](auto& role, int lane) {
+    const auto send = [&](auto& role, Size lane) {
       for (Size i = lane; i < chunks.count(); i += StreamSlots::kLanes) {
         for (const int pe : role.peers_from_self()) {
           chunks.await_ready(role, i, pe);
@@ -46,7 +46,7 @@ struct ReduceScatterStream {
         chunks.sent(role, i);
       }
     };
-    const auto reduce = [&](auto& role, int lane) {
+    const auto reduce = [&](auto& role, Size lane) {
       for (Size i = lane; i < chunks.count(); i += StreamSlots::kLanes) {
         const Range chunk = chunks.chunk(i);
         for (const int pe : role.peers_from_self()) chunks.await(role, i, pe);
@@ -55,13 +55,8 @@ struct ReduceScatterStream {
         for (const int pe : role.peers_from_self()) chunks.release(role, i, pe);
       }
     };
-    constexpr int kLanes = StreamSlots::kLanes;
-    block.template parallel_for<2>(2 * kLanes, [&](auto& role, int i) {
-      if (i < kLanes)
-        send(role, i);
-      else
-        reduce(role, i - kLanes);
-    });
+    block.template parallel<4, 4, 4, 4>([&](auto& role) { send(role, 0); }, [&](auto& role) { send(role, 1); },
+                                        [&](auto& role) { reduce(role, 0); }, [&](auto& role) { reduce(role, 1); });
   }
 };
 
