@@ -31,7 +31,7 @@ namespace tandem {
 
 /// The order of a product and of the transfer of its rows.
 enum class ExpertForm {
-  kRule,        ///< gemm_combine: by a model of both times; dispatch_gemm: sequential
+  kRule,        ///< sequential, which was faster on two GPUs
   kSequential,  ///< one after the other
   kOverlapped,  ///< side by side
 };

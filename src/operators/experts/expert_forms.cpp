@@ -13,8 +13,6 @@ namespace {
 
 constexpr int kEarlyWaves = 2;
 constexpr int kColumnChunks = 4;
-constexpr double kLeastGain = 1.1;    // the model is rough
-constexpr double kLeastRowsUs = 100;  // with shorter sums the steps between chunks take longer than they hide
 
 /// Predicted times of a call in which all experts are equally likely, in us.
 class ExpertTimes {
@@ -105,20 +103,12 @@ ExpertChoices choose_expert_forms(const Machine& machine, const Team& team, cons
   if (o.column_chunks == 0) o.column_chunks = static_cast<int>(std::min<Size>(kColumnChunks, columns));
   if (o.communication_sms < 0) o.communication_sms = suitable_sms(times, o.column_chunks);
   chosen.early = times.early_experts(o.communication_sms);
-  const int sms = times.sms();
-  if (o.dispatch_gemm == ExpertForm::kRule) o.dispatch_gemm = ExpertForm::kSequential;
-  if (o.gemm_combine == ExpertForm::kRule) {
-    const double rows = times.rows_us(sms);
-    const bool is_faster =
-        kLeastGain * times.gemm_combine_us(o.column_chunks, o.communication_sms) < rows + times.second_product_us(sms);
-    const bool may_overlap = team.size > 1 && o.experts.transport != ExpertTransport::kPackets;
-    o.gemm_combine =
-        may_overlap && rows >= kLeastRowsUs && is_faster ? ExpertForm::kOverlapped : ExpertForm::kSequential;
-  }
+  for (ExpertForm* const form : {&o.dispatch_gemm, &o.gemm_combine})
+    if (*form == ExpertForm::kRule) *form = ExpertForm::kSequential;
   note("dispatch_gemm", name(o.dispatch_gemm), options.dispatch_gemm != ExpertForm::kRule,
-       "the overlapped form was slower for every shape in the simulator");
+       "the overlapped form was slower for every shape in the simulator and on two GPUs");
   note("gemm_combine", name(o.gemm_combine), options.gemm_combine != ExpertForm::kRule,
-       "overlapped if sums take 100 us or more, and a model predicts a gain of 10 %");
+       "the overlapped form was slower for every shape on two GPUs");
   note("communication-sms", std::to_string(o.communication_sms), options.communication_sms >= 0,
        "the fewest predicted microseconds among 1 to 4 sixteenths of the SMs");
   note("column-chunks", std::to_string(o.column_chunks), options.column_chunks > 0, "four, or the tiles in a row");

@@ -56,7 +56,7 @@ TEST(ExpertGemms, BenchSweepsTokens) {
 
 TEST(ExpertGemms, ExplainTheForm) {
   const auto outcome = tandem(fmt::format("run gemm_combine --pes 2 {} --explain", kSmall));
-  EXPECT_THAT(outcome.out, HasSubstr("overlapped if sums take 100 us or more")) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("the overlapped form was slower for every shape on two GPUs")) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("column-chunks"));
 }
 
