@@ -16,6 +16,13 @@ function(tandem_own_code target)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
 endfunction()
 
+# Compiles `target`, whose time goes by in the library, with -O1 in release builds: in two thirds of the time of -O2.
+function(tandem_light_code target)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
 # Compiles the sources of each folder of `target` as one, which reads their headers once. Sources with options of their own
 # stay apart. Two sources of a folder cannot give one name to two things, in anonymous namespaces either. Folders that are
 # named after `target`, relative to the caller's, are compiled as one folder.

@@ -55,7 +55,7 @@ bool uses_value(sim::AccessKind kind) {
 }
 
 /// Whether memory is as an allocation left it, somewhere: a word of it, or all where it has none. Host programs write
-/// by pointer, too, which nobody sees but here.
+/// by pointer, too, which is seen only here.
 bool has_first_contents(const std::byte* begin, Size bytes) {
   constexpr Size kWord = 4;
   const auto is_first = [](std::byte byte) { return byte == std::byte{0xFF}; };

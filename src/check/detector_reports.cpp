@@ -95,7 +95,7 @@ void Detector::report_uninitialised(const void* address, Size bytes, std::uint32
   finding.pes = {finding.sites[0].pe};
   finding.buffer = memory_->describe_range(address, bytes);
   finding.missing =
-      "nobody has written these bytes: a write before the read (zeros for what is added to), or a read of as many "
+      "no PE has written these bytes: a write before the read (zeros for what is added to), or a read of as many "
       "elements as were sent";
   if (is_new(finding)) findings_.push_back(finding);
 }

@@ -106,7 +106,7 @@ Finding Detector::explain_hang(const std::string& report) const {
   }
   if (root->writer < 0) {
     finding.missing =
-        fmt::format("{}: {}\n{}", waiting.polls ? "no signal ever changed it" : "nobody ever wrote it", found, report);
+        fmt::format("{}: {}\n{}", waiting.polls ? "no signal ever changed it" : "no PE ever wrote it", found, report);
     return finding;
   }
   finding.pes.insert(finding.pes.begin(), root->writer);
@@ -118,7 +118,7 @@ Finding Detector::explain_hang(const std::string& report) const {
       "{}{} of PE {}: {}; {}\n{}", root->certain ? "" : "probably ", waiting.n == 0 ? "packets" : "a signal",
       root->writer, found,
       cycle ? "all others wait in a cycle that begins there"
-            : fmt::format("PE {} waits for nobody{}", root->writer, root->certain ? " and sends no more" : ""),
+            : fmt::format("PE {} waits for no PE{}", root->writer, root->certain ? " and sends no more" : ""),
       report);
   return finding;
 }

@@ -91,7 +91,7 @@ TEST(Hang, NamesTheCycleWhereEverybodyWaitsFirst) {
     block.wait(e.words, 1, 1);
     block.notify(e.words, 1, 1 - block.pe());
   });
-  EXPECT_THAT(finding.missing, HasSubstr("nobody ever wrote it")) << finding.text();
+  EXPECT_THAT(finding.missing, HasSubstr("no PE ever wrote it")) << finding.text();
 }
 
 TEST(Hang, TellsAWrongEpoch) {
@@ -144,7 +144,7 @@ void expect_poll(const CheckResult& result, const std::string& operation, const 
   EXPECT_EQ(poll.pe, 0);
   EXPECT_LT(poll.occurrence, 100'000) << result.text();  // no millions of looks
   EXPECT_THAT(hang.missing, HasSubstr(needs));
-  EXPECT_THAT(hang.missing, HasSubstr("nobody is left to change it"));
+  EXPECT_THAT(hang.missing, HasSubstr("no PE is left to change it"));
 }
 
 TEST(Hang, NamesALoopThatPollsForWhatNeverComes) {
@@ -165,7 +165,7 @@ TEST(Hang, NamesALoopThatPollsForWhatNeverComes) {
   const Finding both = hang_of(2, [](auto& block, const Env& e) {
     while (block.load_scalar(e.cell.local()) == 0 && block.load_scalar(e.cell.on(1) + 1) == 0) continue;
   });
-  EXPECT_THAT(both.missing, HasSubstr("nobody is left to change it"));
+  EXPECT_THAT(both.missing, HasSubstr("no PE is left to change it"));
 }
 
 /// A polling loop of loads takes time, so that its signal can come. A loop with other work in it does not poll.

@@ -122,7 +122,7 @@ TEST(BadKernelInput, NobodyWaitsForTheFlagOfPacketsThatNobodyWrote) {
   const auto get = [](Epoch epoch) {
     return [epoch](auto& b, const Env& e) { b.template ll_get<float, float>(e.packets.local(), 2, epoch); };
   };
-  const char* const text = "packet load at packets[0] on PE 0 by PE 0 for flag 0, which packets hold that nobody wrote";
+  const char* const text = "packet load at packets[0] on PE 0 by PE 0 for flag 0, which packets hold that no PE wrote";
   EXPECT_THAT(refusal(get(0)), HasSubstr(text));
   EXPECT_THAT(refusal(get(lower_half_is_0)), HasSubstr(text));
   EXPECT_THAT(refusal([](auto& b, const Env& e) { b.ll_forward(e.packets, e.packets.local(), 2, 0, 1); }),

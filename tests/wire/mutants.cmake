@@ -15,6 +15,7 @@ function(tandem_wire_mutant name source sed case)
   add_executable(${target} "${mutant}" $<TARGET_OBJECTS:test_wire>)
   tandem_own_code(${target})
   target_link_libraries(${target} PRIVATE tandem_test_base)
+  tandem_reuse_precompiled(${target} tandem_test_base)
   tandem_test_optimisation(${target} tandem_test_base)
   add_test(NAME wire.without_${name} COMMAND ${target} "--gtest_filter=${case}" --gtest_fail_fast)
   set_tests_properties(wire.without_${name} PROPERTIES TIMEOUT ${hangs_after_s}

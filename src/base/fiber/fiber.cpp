@@ -64,7 +64,7 @@ void Fiber::resume() {
   switch_in();
   if (!StackPool::intact(stack_)) {
     pool_->mark_damaged();
-    stack_ = {};  // nobody may use it again
+    stack_ = {};  // it may not be used again
     state_ = State::kFinished;
     error_ = nullptr;
     throw CheckFailed("stack overflow of fiber: more than its " + std::to_string(pool_->stack_bytes()) +

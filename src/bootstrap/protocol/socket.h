@@ -20,7 +20,7 @@ std::uint16_t port_of(const Fd& listener);
 std::string address_of(const Fd& socket);
 /// Returns the address of the other end, or "" if the connection is closed.
 std::string address_of_peer(const Fd& socket);
-/// Tries until the deadline. Throws Timeout with the last reason; RuntimeFailure at once where nobody listens, or this
+/// Tries until the deadline. Throws Timeout with the last reason; RuntimeFailure at once if no process listens, or this
 /// host has no route to the address.
 Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& deadline);
 

@@ -1,10 +1,10 @@
 #pragma once
-/// Two-shot all_reduce_norm: the owner of a row sums it over all PEs. If the sums are asked for, it writes them to all
-/// PEs, and each norms all rows. Else it norms the row and writes the output to all PEs.
+/// Two-shot all_reduce_norm: the owner of a row sums it over all PEs and writes the sums to all, if they are asked for.
+/// Without quantisation each PE then norms all rows. Else, or without sums, the owner writes the output to all, too.
 ///
-/// So the second shot carries one of the two. A block takes its rows in groups: it norms a group of its peers while
-/// they norm one of its own. Fixed order: in[0] + in[1] + ... + in[n-1]. A row is read by its owner alone, piece by
-/// piece before it is written.
+/// So the second shot carries few bytes, but no PE quantises rows of others, which would take longer than their bytes.
+/// A block takes its rows in groups: it norms a group of its peers while they norm one of its own. Fixed order: in[0] +
+/// in[1] + ... + in[n-1]. A row is read by its owner alone, piece by piece before it is written.
 
 #include "base/gpu_kernel.h"
 #include "collectives/all_reduce_norm/held_row.h"
@@ -43,7 +43,8 @@ struct AllReduceNormTwoShot {
   TANDEM_DEVICE static void run_groups(Block& block, const Args& a, Size step) {
     constexpr Size kMostGroups = 8;
     Rows rows(block, a, step);
-    const bool gathers = a.sum && !a.sharded_residual;
+    const bool sums_to_all = a.sum && !a.sharded_residual;
+    const bool gathers = sums_to_all && a.quantisation == Quantisation::kNone;
     const Size most = ceil_div(ceil_div(a.rows, block.num_pes()), block.count());
     const Size size = gathers ? ceil_div(most, kMostGroups) : most;
     const Size groups = ceil_div(most, size);
@@ -58,7 +59,7 @@ struct AllReduceNormTwoShot {
         if (!owns && (i == 0 || !gathers)) break;
         const Range group = group_of(block, a, pe, (owns ? i : i - 1) * size, size);
         for (Size row = group.begin; row < group.end; ++row)
-          rows.norm({row, a.sharded_residual ? row - own_begin : row, owns && gathers, !gathers}, owns);
+          rows.norm({row, a.sharded_residual ? row - own_begin : row, owns && sums_to_all, !gathers}, owns);
         if (!owns) continue;
         if (i < groups) block.notify_all(a.finished, first + static_cast<Epoch>(i));
         if (i > 0) block.wait_all(a.finished, first + static_cast<Epoch>(i - 1));

@@ -63,7 +63,7 @@ std::string wrong_of_runs(World& world, const ExchangeRuns& runs) {
       auto* const in = heap.allocate_local<std::byte>(one.bytes(t), "in");
       world.copy_in(in, one.in(pe, t).data(), one.bytes(t));
       call.tensors.push_back({in, outs[static_cast<std::size_t>(t)]});
-      // An element that nobody writes is wrong, and peers write behind this copy alone.
+      // An element that no PE writes is wrong, and peers write behind this copy alone.
       const std::vector<std::byte> nothing(static_cast<std::size_t>(one.bytes(t)), std::byte{0xFF});
       auto* const wiped = heap.allocate_local<std::byte>(one.bytes(t), "nothing");
       world.copy_in(wiped, nothing.data(), one.bytes(t));

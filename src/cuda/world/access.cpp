@@ -132,7 +132,7 @@ Epoch GpuAccess::value_of(const Signal& word) {
   return pinned_->value;
 }
 
-/// Nobody but this proxy adds to a word that other nodes add to (tandem/block.h), so an addition may read and write.
+/// Only this proxy adds to a word that other nodes add to (tandem/block.h), so an addition may read and write.
 void GpuAccess::change(Signal& word, SignalOp op, Epoch value) {
   store_behind(writing_, &word.value, op == SignalOp::kSet ? value : value_of(word) + value);
   is_marked_ = false;

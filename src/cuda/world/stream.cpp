@@ -171,7 +171,7 @@ void CudaStream::end_waits(const Context& context) noexcept {
     const DeviceGuard current(use_.device);
     cudaMemcpyAsync(context.abort, &by_host, sizeof(by_host), cudaMemcpyHostToDevice, stream_);
   } catch (const RuntimeFailure&) {
-    // Nobody waits on a GPU that is lost.
+    // No thread waits for a GPU that is lost.
   }
 }
 

@@ -247,7 +247,7 @@ void check_alignment(const Role& role, const void* packets, const char* operatio
 /// Packets begin as zeros, so a wait for flag 0 would pass before anybody has written.
 void check_flag(const Role& role, const void* packets, std::uint64_t flag, Site site) {
   if (flag == 0)
-    throw CheckFailed(fmt::format("{}:{}: packet load at {} by PE {} for flag 0, which packets hold that nobody wrote",
+    throw CheckFailed(fmt::format("{}:{}: packet load at {} by PE {} for flag 0, which packets hold that no PE wrote",
                                   site.file, site.line, role.sim.memory.describe(packets), role.pe));
 }
 

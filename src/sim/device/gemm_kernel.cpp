@@ -79,7 +79,7 @@ class Worker {
       : role_(role), gemm_(job.gemm), work_(gemm_), tiles_(begun(role, job)), job_(job), own_{role.index} {}
 
   /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler. In a check each
-  /// worker has tiles of its own, which nobody computes if it is not there.
+  /// worker has tiles of its own, which no other computes.
   void run() {
     while (!is_last()) {
       Turn& turn = this->turn();

@@ -30,7 +30,7 @@ void Role::polled_unchanged(const Look& look, Site site) {
   engine().block([this, look, site] {
     std::uint64_t found = 0;
     if (sim.memory.backed(look.word)) std::memcpy(&found, look.word, static_cast<std::size_t>(look.bytes));
-    return fmt::format("polls {} by {} at {}:{}, found {}; nobody is left to change it", sim.memory.describe(look.word),
+    return fmt::format("polls {} by {} at {}:{}, found {}; no PE is left to change it", sim.memory.describe(look.word),
                        look.operation, site.file, site.line, found);
   });
 }

@@ -42,7 +42,7 @@ Actor& Engine::spawn(Time time, Actor::Body body, bool is_host) {
 void Engine::run_body(void* argument) { static_cast<Actor*>(argument)->body_(); }
 
 void Engine::sleep_until(Time time) {
-  // Nobody else acts before that time: the clock moves on without leaving the fiber.
+  // No other fiber acts before that time: the clock moves on without leaving the fiber.
   if (queue_.empty() || queue_.front().time > time || Fiber::unwinding()) {
     now_ = std::max(now_, time);
     return;

@@ -137,7 +137,7 @@ void Processes::suspend() {
     suspended_ = {};  // another PE may have failed
     throw;
   }
-  segment_.suspend();  // nobody touches the memory: all PEs' work has ended
+  segment_.suspend();  // no PE touches the memory: all PEs' work has ended
 }
 
 void Processes::resume() {

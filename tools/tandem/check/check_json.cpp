@@ -21,7 +21,7 @@ const char* name(Fate fate) {
 }
 
 /// Counts the values of a key, in the order of their first occurrence.
-Json tally(const std::vector<Json>& mutants, const char* key) {
+Json count_by(const std::vector<Json>& mutants, const char* key) {
   Json rows = Json::array();
   for (const Json& mutant : mutants) {
     Json* row = nullptr;
@@ -86,8 +86,8 @@ Json mutants_json(const std::vector<Json>& mutants) {
     const auto fate = mutant["fate"].get<std::string>();
     json[fate] = json[fate].get<int>() + 1;
   }
-  json["operators"] = tally(mutants, "operator");
-  json["algorithms"] = tally(mutants, "algorithm");
+  json["operators"] = count_by(mutants, "operator");
+  json["algorithms"] = count_by(mutants, "algorithm");
   json["mutants"] = mutants;
   return json;
 }

@@ -33,7 +33,7 @@ void refuse_gpu_options(const Arguments& a, const std::string& what, const char*
 
 void refuse_options_of_other_backends(const Arguments& a) {
   const std::string what = "--backend " + a.backend;
-  if (a.is_measured()) refuse_simulator_options(a, what);
+  if (a.in_real_time()) refuse_simulator_options(a, what);
   if (a.on_gpus()) return;
   refuse_gpu_options(a, what, a.on_host() ? "which has no GPUs" : "which is simulated");
   refuse(a.graph, "--graph", what,
@@ -68,7 +68,7 @@ void validate_shared(const Arguments& a) {
   check_count("--iterations", 1, a.iterations);
   check_count("--calls", 1, a.calls);
   check_count("--warmup", 0, a.warmups);
-  if (a.backend != "sim" && !a.is_measured())
+  if (a.backend != "sim" && !a.in_real_time())
     throw InvalidArgument(fmt::format("--backend: '{}' given, allowed are sim, cuda, host", a.backend));
   refuse_options_of_other_backends(a);
   if (a.buffers && *a.buffers != "heap" && *a.buffers != "registered" && *a.buffers != "plain")

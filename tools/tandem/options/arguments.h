@@ -68,7 +68,7 @@ struct Arguments : OutputOptions {
   bool on_gpus() const { return backend == "cuda"; }
   bool on_host() const { return backend == "host"; }
   /// Returns whether it runs in real time: the times are no predictions.
-  bool is_measured() const { return on_gpus() || on_host(); }
+  bool in_real_time() const { return on_gpus() || on_host(); }
 };
 
 /// The sizes of bench and tune: OP... from -b to -e by factors of -f.

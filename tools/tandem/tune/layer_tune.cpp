@@ -26,7 +26,7 @@ class Place {
  public:
   explicit Place(const TuneOptions& a) : a_(a) {
     if (a.on_host()) host_ = make_host_job(a);
-    if (a.is_measured()) return;
+    if (a.in_real_time()) return;
     simulated_ = make_setup(a);
     simulated_->options.phantom = true;  // Times do not depend on data.
   }
@@ -59,7 +59,7 @@ const LayerSubject* layer_of(const std::string& text) {
 LayerRun make_run(const TuneOptions& a, const std::string& subject) {
   Arguments one = a;
   one.subject = subject;
-  if (a.is_measured() && !a.iterations) one.iterations = kTuneCalls;
+  if (a.in_real_time() && !a.iterations) one.iterations = kTuneCalls;
   return layer_of(subject)->make(one);
 }
 
@@ -130,7 +130,7 @@ std::vector<Sweep> tune_layers(const TuneOptions& a) {
     for (const std::string& algorithm : a.algorithm ? std::vector{*a.algorithm} : choices.algorithms)
       for (const int blocks : choices.blocks) measure(a, subject, algorithm, blocks, place, sweep);
     sweep.group.source = sweep_source(
-        a.command_line, a.is_measured() ? sweep.machine : "predicted with the machine model " + sweep.machine);
+        a.command_line, a.in_real_time() ? sweep.machine : "predicted with the machine model " + sweep.machine);
     if (sweep.machine.empty()) return {};  // The process of PE 0 writes.
     print_sizes(a, sweep);
     sweeps.push_back(std::move(sweep));

@@ -82,9 +82,9 @@ int tune_operators(const TuneOptions& a, const std::vector<Operator>& operators)
     tune.scales = run.scales;
     const OperatorTuning tuning = tune_operator(op, run.options, tune);
     if (!speaks) continue;
-    if (!a.json_to_stdout()) print_trials(op, tuning, !a.is_measured());
+    if (!a.json_to_stdout()) print_trials(op, tuning, !a.in_real_time());
     store_tuned(a.out, tuning.entry());
-    for (auto& row : to_json(op, tuning, !a.is_measured())) rows.push_back(row);
+    for (auto& row : to_json(op, tuning, !a.in_real_time())) rows.push_back(row);
   }
   if (rows.empty()) return kRight;  // another process writes
   write_json(a, rows);

@@ -92,7 +92,7 @@ tune::SelectionTable open_table(const TuneOptions& a, const Sweep& sweep) {
   if (table.name.empty()) {
     table.name = std::filesystem::path(a.out).stem().string();
     table.description = fmt::format("Algorithms of collectives on {}, {} by tandem tune", machine,
-                                    a.is_measured() ? "measured" : "predicted");
+                                    a.in_real_time() ? "measured" : "predicted");
     table.machines = {machine};
     table.processor = sweep.processor;
   }
@@ -128,7 +128,7 @@ void print_sweep_line(const Arguments& a, const std::string& op, Size bytes, std
   for (std::size_t i = 0; i < std::min(kShownAlgorithms, all.size()); ++i)
     text += fmt::format("  {}{} {:.2f}", all[i].algorithm, all[i].blocks > 0 ? fmt::format("/{}", all[i].blocks) : "",
                         all[i].us);
-  fmt::print("{}  ({} tried, {})\n", text, all.size(), a.is_measured() ? "measured" : "predicted");
+  fmt::print("{}  ({} tried, {})\n", text, all.size(), a.in_real_time() ? "measured" : "predicted");
   flush_output();
 }
 
@@ -156,7 +156,7 @@ int execute(const TuneOptions& a) {
   if (are_layers) {
     sweeps = tune_layers(a);
     if (sweeps.empty()) return kRight;
-  } else if (a.is_measured()) {
+  } else if (a.in_real_time()) {
     sweeps = a.on_gpus() ? tune_on_gpus(a) : tune_on_host(a);
     if (sweeps.empty()) return kRight;
   } else {
@@ -173,7 +173,7 @@ int execute(const TuneOptions& a) {
     if (sweep.measured.empty())
       throw Unsupported(fmt::format("{}: no algorithm ran, so there is nothing to choose", tune::op_name(sweep.group)));
     tune::put(table, tune::with_choices(sweep.group, sweep.measured));
-    for (auto& row : to_json(sweep, !a.is_measured())) rows.push_back(row);
+    for (auto& row : to_json(sweep, !a.in_real_time())) rows.push_back(row);
   }
   trace::write_file(a.out, [&](std::ostream& out) { out << tune::to_text(table); });
   write_json(a, rows);
