@@ -14,8 +14,6 @@ namespace tandem::kernels {
 template <class T>
 struct AllReduceStream {
   static constexpr int kLeastThreads = 512;  // of its roles
-  /// Roles of each kind. They divide the lanes, and reductions take the longest.
-  static constexpr int kSenders = 2, kReducers = StreamSlots::kLanes, kGatherers = 2;
 
   struct Args {
     Symm<const T> in;
@@ -42,14 +40,9 @@ struct AllReduceStream {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Call call(block, a);
-    block.template parallel_for<2>(kSenders + kReducers + kGatherers, [&](auto& role, int i) {
-      if (i < kSenders)
-        call.send(role, a, i);
-      else if (i < kSenders + kReducers)
-        call.reduce(role, a, i - kSenders);
-      else
-        call.gather(role, a, i - kSenders - kReducers);
-    });
+    block.template parallel<3, 5, 5, 3>(
+        [&](auto& role) { call.send(role, a); }, [&](auto& role) { call.reduce(role, a, 0); },
+        [&](auto& role) { call.reduce(role, a, 1); }, [&](auto& role) { call.gather(role, a); });
   }
 
  private:
@@ -69,8 +62,8 @@ struct AllReduceStream {
     }
 
     template <class Role>
-    TANDEM_DEVICE void send(Role& role, const Args& a, int first) const {
-      for (Size i = first; i < inputs.count(); i += kSenders) {
+    TANDEM_DEVICE void send(Role& role, const Args& a) const {
+      for (Size i = 0; i < inputs.count(); ++i) {
         for (const int pe : role.peers_from_self()) {
           inputs.await_ready(role, i, pe);
           inputs.await_free(role, i, pe);
@@ -82,9 +75,9 @@ struct AllReduceStream {
     }
 
     template <class Role>
-    TANDEM_DEVICE void reduce(Role& role, const Args& a, int first) const {
+    TANDEM_DEVICE void reduce(Role& role, const Args& a, Size first) const {
       const int me = role.pe();
-      for (Size i = first; i < inputs.count(); i += kReducers) {
+      for (Size i = first; i < inputs.count(); i += 2) {
         const Range mine = chunk(me, i);
         for (const int pe : role.peers_from_self()) {
           inputs.await(role, i, pe);
@@ -101,8 +94,8 @@ struct AllReduceStream {
     }
 
     template <class Role>
-    TANDEM_DEVICE void gather(Role& role, const Args& a, int first) const {
-      for (Size i = first; i < sums.count(); i += kGatherers)
+    TANDEM_DEVICE void gather(Role& role, const Args& a) const {
+      for (Size i = 0; i < sums.count(); ++i)
         for (const int pe : role.peers_from_self()) {
           const Range theirs = chunk(pe, i);
           sums.await(role, i, pe);

@@ -2,7 +2,8 @@
 /// Streams of chunks through slots at their readers, for calls on memory that peers do not reach.
 ///
 /// A sender loads from its own buffer and stores to a slot of the reader, which copies or reduces it. A block has lanes
-/// that take turns: lane l moves the chunks l, l + kLanes, ... One stores while others wait for their releases.
+/// that take turns: lane l moves the chunks l, l + kLanes, ... One stores while others wait for their releases. A role
+/// serves one lane or several.
 ///
 /// Plans may share the memory of the slots. So a PE writes there only after its reader's `ready` of this call, which
 /// the reader writes after all earlier work of its stream. Chunk i of a call has slot i / kLanes % kSlots of its lane.
