@@ -40,7 +40,7 @@ struct AllReduceStream {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Call call(block, a);
-    block.template parallel<5, 4, 4, 3>(
+    block.template parallel<3, 5, 5, 3>(
         [&](auto& role) { call.send(role, a); }, [&](auto& role) { call.reduce(role, a, 0); },
         [&](auto& role) { call.reduce(role, a, 1); }, [&](auto& role) { call.gather(role, a); });
   }
@@ -75,9 +75,9 @@ struct AllReduceStream {
     }
 
     template <class Role>
-    TANDEM_DEVICE void reduce(Role& role, const Args& a, Size lane) const {
+    TANDEM_DEVICE void reduce(Role& role, const Args& a, Size first) const {
       const int me = role.pe();
-      for (Size i = lane; i < inputs.count(); i += StreamSlots::kLanes) {
+      for (Size i = first; i < inputs.count(); i += 2) {
         const Range mine = chunk(me, i);
         for (const int pe : role.peers_from_self()) {
           inputs.await(role, i, pe);

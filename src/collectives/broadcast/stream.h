@@ -14,10 +14,9 @@ struct BroadcastStream : StreamMoveKernel {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const StreamChunks<std::byte> chunks(block, a.slots, a.count);
-    const auto lane = [&](auto& role, Size first) {
-      for (Size i = first; i < chunks.count(); i += StreamSlots::kLanes) pass(role, a, chunks, i);
-    };
-    block.template parallel<8, 8>([&](auto& role) { lane(role, 0); }, [&](auto& role) { lane(role, 1); });
+    block.template parallel_for<4>(StreamSlots::kLanes, [&](auto& role, int lane) {
+      for (Size i = lane; i < chunks.count(); i += StreamSlots::kLanes) pass(role, a, chunks, i);
+    });
   }
 
  private:
@@ -36,10 +35,10 @@ struct BroadcastStream : StreamMoveKernel {
       chunks.await_ready(role, i, next);
       chunks.await_free(role, i, next);
       role.copy(role.remote(chunks.slot(role, i, me, next), next), from, chunk.size());
+      chunks.sent(role, i, next);
     }
     copy_unless_same(role, a.out.local() + chunk.begin, from, chunk.size());
     if (!is_root) chunks.release(role, i, previous);
-    if (next != a.root) chunks.sent(role, i, next);
   }
 };
 

@@ -35,8 +35,8 @@ struct ReduceScatterStream {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const StreamChunks<T> chunks(block, a.slots, a.count);
-    const auto send = [&](auto& role, Size lane) {
-      for (Size i = lane; i < chunks.count(); i += StreamSlots::kLanes) {
+    const auto send = [&](auto& role, Size first) {
+      for (Size i = first; i < chunks.count(); i += 2) {
         for (const int pe : role.peers_from_self()) {
           chunks.await_ready(role, i, pe);
           chunks.await_free(role, i, pe);
@@ -46,8 +46,8 @@ struct ReduceScatterStream {
         chunks.sent(role, i);
       }
     };
-    const auto reduce = [&](auto& role, Size lane) {
-      for (Size i = lane; i < chunks.count(); i += StreamSlots::kLanes) {
+    const auto reduce = [&](auto& role, Size first) {
+      for (Size i = first; i < chunks.count(); i += 2) {
         const Range chunk = chunks.chunk(i);
         for (const int pe : role.peers_from_self()) chunks.await(role, i, pe);
         reduce_slots<T>(role, chunks, i, a.in.local() + role.pe() * a.count, chunk, a.op, a.scale,
@@ -55,7 +55,8 @@ struct ReduceScatterStream {
         for (const int pe : role.peers_from_self()) chunks.release(role, i, pe);
       }
     };
-    block.template parallel<4, 4, 4, 4>([&](auto& role) { send(role, 0); }, [&](auto& role) { send(role, 1); },
+    // A thread that reduces has fewer bytes in flight than one that copies.
+    block.template parallel<2, 2, 6, 6>([&](auto& role) { send(role, 0); }, [&](auto& role) { send(role, 1); },
                                         [&](auto& role) { reduce(role, 0); }, [&](auto& role) { reduce(role, 1); });
   }
 };

@@ -28,11 +28,18 @@ struct StreamMoveKernel {
   }
 };
 
-/// Sends the bytes at from(pe) to each PE, and stores those of PE p at p * count of the output.
+/// Sends the bytes at from(pe) to each PE, and stores those of PE p at p * count of the output. This PE's own chunks
+/// are copied by the senders and the receivers of a lane in turns, which thus have equal work.
 template <class Block, class From>
 TANDEM_DEVICE void stream_to_all(Block& block, const StreamMoveArgs& a, const From& from) {
   const StreamChunks<std::byte> chunks(block, a.slots, a.count);
-  const auto send = [&](auto& role, Size lane) {
+  const auto copy_own = [&](auto& role, Size i, bool by_sender) {
+    if ((i / StreamSlots::kLanes % 2 == 0) != by_sender) return;
+    const Range chunk = chunks.chunk(i);
+    std::byte* const to = a.out.local() + role.pe() * a.count + chunk.begin;
+    copy_unless_same(role, to, from(role.pe()) + chunk.begin, chunk.size());
+  };
+  const auto send = [&](auto& role, int lane) {
     for (Size i = lane; i < chunks.count(); i += StreamSlots::kLanes) {
       const Range chunk = chunks.chunk(i);
       for (const int pe : role.peers_from_self()) {
@@ -41,24 +48,29 @@ TANDEM_DEVICE void stream_to_all(Block& block, const StreamMoveArgs& a, const Fr
         role.copy(role.remote(chunks.slot(role, i, role.pe(), pe), pe), from(pe) + chunk.begin, chunk.size());
       }
       chunks.sent(role, i);
+      copy_own(role, i, true);
     }
   };
-  const auto receive = [&](auto& role, Size lane) {
+  const auto receive = [&](auto& role, int lane) {
     const int me = role.pe(), n = role.num_pes();
     for (Size i = lane; i < chunks.count(); i += StreamSlots::kLanes) {
       const Range chunk = chunks.chunk(i);
-      const auto out_of = [&](int pe) { return a.out.local() + pe * a.count + chunk.begin; };
-      copy_unless_same(role, out_of(me), from(me) + chunk.begin, chunk.size());
+      copy_own(role, i, false);
       for (int distance = 1; distance < n; ++distance) {  // senders whose next, second, ... PE this is
         const int pe = (me - distance + n) % n;
         chunks.await(role, i, pe);
-        role.copy(out_of(pe), chunks.slot(role, i, pe, me).local(), chunk.size());
+        role.copy(a.out.local() + pe * a.count + chunk.begin, chunks.slot(role, i, pe, me).local(), chunk.size());
         chunks.release(role, i, pe);
       }
     }
   };
-  block.template parallel<4, 4, 4, 4>([&](auto& role) { send(role, 0); }, [&](auto& role) { send(role, 1); },
-                                      [&](auto& role) { receive(role, 0); }, [&](auto& role) { receive(role, 1); });
+  constexpr int kLanes = StreamSlots::kLanes;
+  block.template parallel_for<2>(2 * kLanes, [&](auto& role, int i) {
+    if (i < kLanes)
+      send(role, i);
+    else
+      receive(role, i - kLanes);
+  });
 }
 
 }  // namespace tandem::kernels

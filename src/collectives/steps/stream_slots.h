@@ -2,7 +2,8 @@
 /// Streams of chunks through slots at their readers, for calls on memory that peers do not reach.
 ///
 /// A sender loads from its own buffer and stores to a slot of the reader, which copies or reduces it. A block has lanes
-/// that take turns: lane l moves the chunks l, l + kLanes, ... One stores while the other waits for its release.
+/// that take turns: lane l moves the chunks l, l + kLanes, ... One stores while others wait for their releases. A role
+/// serves one lane or several.
 ///
 /// Plans may share the memory of the slots. So a PE writes there only after its reader's `ready` of this call, which
 /// the reader writes after all earlier work of its stream. Chunk i of a call has slot i / kLanes % kSlots of its lane.
@@ -14,8 +15,8 @@
 namespace tandem::kernels {
 
 struct StreamSlots {
-  static constexpr Size kLanes = 2;  // of a block
-  static constexpr Size kSlots = 4;  // of a lane, for each sender
+  static constexpr int kLanes = 4;   // of a block
+  static constexpr Size kSlots = 2;  // of a lane, for each sender
 
   Symm<std::byte> memory;  // [lane][block][sender][kSlots][bytes], without the reader itself
   Signals ready;           // [block][PE]: that PE has begun the call that starts with this chunk
@@ -112,7 +113,7 @@ class StreamChunks {
   }
 
  private:
-  static constexpr Size kLanes = StreamSlots::kLanes;
+  static constexpr int kLanes = StreamSlots::kLanes;
 
   /// Small calls have short chunks, so that the last one's copy does not take long.
   TANDEM_DEVICE static Size step_of(Size slot_bytes, Size part) {

@@ -116,8 +116,8 @@ bool sends_packets(const std::string& algorithm) { return algorithm.ends_with("l
 std::vector<Variant> variants(Collective collective, const std::string& algorithm, int pes) {
   std::vector<Variant> all{{"", 44}};
   const bool in_chunks = collective == Collective::kBroadcast && algorithm != "direct" && algorithm != "pull";
-  if (in_chunks) all.push_back({"chunks", Size{44} << 10, 1});               // more than a window of chunks of 16 KiB
-  if (algorithm == "grouped") all.push_back({"chunks", Size{40} << 10, 1});  // more than its packets take
+  if (in_chunks) all.push_back({"chunks", Size{44} << 10, 1});     // more than a window of chunks of 16 KiB
+  if (algorithm == "grouped") all.push_back({"staged", 1200, 1});  // more than its packets take
   if (algorithm == "tree" && reduces(collective)) all.push_back({"chunks", Size{48} << 10, 1});
   // Each call has three rounds of packets, one of them partial. A two-shot reduction divides them among the PEs.
   const Size shards = algorithm.starts_with("two_shot") ? pes : 1;

@@ -59,8 +59,8 @@ class BarrierProgram final : public CheckProgram {
   }
 };
 
-/// Every PE sends two messages to every PE, also to itself, of sizes that need several chunks. With `packet_bytes` of
-/// 48 the shorter one goes as packets.
+/// Every PE sends three messages to every PE, also to itself, the first of which needs several chunks. With
+/// `packet_bytes` of 48 the others go as packets. They are as many as there are slots.
 class GroupProgram final : public CheckProgram {
  public:
   explicit GroupProgram(Size packet_bytes) : packet_bytes_(packet_bytes) {}
@@ -84,10 +84,12 @@ class GroupProgram final : public CheckProgram {
       std::vector<Receive> receives;
       for (int pe = 0; pe < n; ++pe) {
         std::memset(host.data() + pe * row, 16 * call + 4 * me + pe, static_cast<std::size_t>(row));
-        sends.push_back({pe, out + pe * row, row - 70});
-        sends.push_back({pe, out + pe * row + row - 70, 70});
-        receives.push_back({pe, in + pe * row, row - 70});
-        receives.push_back({pe, in + pe * row + row - 70, 70});
+        Size at = pe * row;
+        for (const Size bytes : {130, 40, 30}) {
+          sends.push_back({pe, out + at, bytes});
+          receives.push_back({pe, in + at, bytes});
+          at += bytes;
+        }
       }
       world.copy_in(out, host.data(), row * n);
       group.run(stream, sends, receives);
