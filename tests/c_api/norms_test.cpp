@@ -53,9 +53,9 @@ TEST(Norms, SumAndNormAreRight) {
     });
 }
 
-// Rows of more than 1 MiB in all take two shots, whose buffers peers access.
+// A PE that sends more than 2 MiB in one shot takes two shots, whose buffers peers access.
 TEST(Norms, ManyRowsInAnyMemory) {
-  constexpr Size kMany = 200;
+  constexpr Size kMany = 400;
   constexpr Size kWide = 1024;
   for (const bool quantised : {false, true})
     run_in_c(3, [&](CPeer& peer) {
