@@ -34,7 +34,8 @@ struct Receive {
 
 /// Options of a group, the same on all PEs.
 struct SendRecvOptions {
-  /// Parts into which a message is cut, each with its own staging. A block moves two. 0 chooses by the size of the team.
+  /// Parts into which a message is cut, each with its own staging. A block moves two. 0 chooses by the size of the
+  /// team.
   int lanes = 0;
   /// The most blocks of a launch where `lanes` is 0; 0: as many as the GPU has SMs. Each peer has at least one.
   int blocks = 0;

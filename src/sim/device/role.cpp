@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/run/folding.h"
 #include "tandem/error.h"
 
 namespace tandem::sim {
@@ -132,7 +133,8 @@ void Role::wait_for_outstanding() {
 
 void Role::post(NicMessage message) {
   if (sim.seams.folding != nullptr) sim.seams.folding->redirect(sim, message, count);
-  sim.queue(pe, message.to, index).post(std::move(message));
+  auto& queue = sim.queue(pe, message.to, index);
+  queue.post(std::move(message));
 }
 
 Time Role::store_arrival(Time arrival) {
