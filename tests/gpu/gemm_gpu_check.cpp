@@ -136,7 +136,7 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
 
 /// The last wave's depth is shared for one tile and for many: on all SMs, and on few SMs after whole tiles.
 template <class T>
-void check_shared_depth(World& world, Stream& stream, Buffers& buffers, DType type) {
+void check_stream_k(World& world, Stream& stream, Buffers& buffers, DType type) {
   for (const int tile_n : {256, 128, 192})
     for (const Size k : {2568, 4104})
       for (const int sms : {0, 4, 8}) {
@@ -259,8 +259,8 @@ int check_all(int rounds) {
       check_type<f16>(world, stream, buffers, DType::kF16);
       check_epilogue_of<bf16>(world, stream, buffers, DType::kBF16);
       check_epilogue_of<f16>(world, stream, buffers, DType::kF16);
-      check_shared_depth<bf16>(world, stream, buffers, DType::kBF16);
-      check_shared_depth<f16>(world, stream, buffers, DType::kF16);
+      check_stream_k<bf16>(world, stream, buffers, DType::kBF16);
+      check_stream_k<f16>(world, stream, buffers, DType::kF16);
       check_skinny(world, stream, buffers);
       check_fp8<bf16>(world, stream, buffers);
       check_fp8<f16>(world, stream, buffers);

@@ -38,8 +38,8 @@ class HookedGemm {
     typename Kernel::Params params{};
     static_cast<TileTable&>(params.table) = make_tile_table(gemm, kCluster);
     if (params.table.units == 0) return;
-    if constexpr (Store::Table::kShares)
-      params.table.shared = shared_depth(gemm, params.table.units, max(launch.sms / kCluster, 1));
+    if constexpr (Store::Table::kIsStreamK)
+      params.table.stream_k = stream_k(gemm, params.table.units, max(launch.sms / kCluster, 1));
     params.m = narrow(gemm.m);
     params.n = narrow(gemm.n);
     params.k = narrow(gemm.k);
@@ -50,10 +50,10 @@ class HookedGemm {
     launch_gemm_kernel<Kernel>(launch, params, kCluster);
   }
 
-  static SharedDepth shared_depth(const Gemm& gemm, int units, int clusters) {
+  static StreamK stream_k(const Gemm& gemm, int units, int clusters) {
     const int depth = narrow(ceil_div(gemm.k, TileK));
-    if (gemm.workspace.sums == nullptr) return share_nothing(units, depth);
-    return share_depth(units, depth, clusters, SharingCost::of(TileN));
+    if (gemm.workspace.sums == nullptr) return split_nothing(units, depth);
+    return split_last_wave(units, depth, clusters, StreamKCost::of(TileN));
   }
 
   static int narrow(Size value) { return static_cast<int>(value); }

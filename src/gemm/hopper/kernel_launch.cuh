@@ -22,8 +22,8 @@ int load_gemm_kernel() {
 /// Returns the number of clusters with work.
 template <class Table>
 int busy_clusters(const Table& table, int clusters) {
-  if constexpr (Table::kShares)
-    if (table.shared.whole < table.units) return clusters;
+  if constexpr (Table::kIsStreamK)
+    if (table.stream_k.whole < table.units) return clusters;
   return min(clusters, table.units);
 }
 
