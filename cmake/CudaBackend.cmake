@@ -39,7 +39,7 @@ tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources} ${gpu_kernel_sources} 
 # A persistent GEMM leaves 1,024 registers an SM: one warp of 32 each.
 set_property(SOURCE ${gpu_step_sources} APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
 
-# The GEMM with hooks is Hopper's, whatever else is compiled for; on other GPUs it says so. Each instantiation of CUTLASS's
+# The fused GEMM is Hopper's, whatever else is compiled for; on other GPUs it says so. Each instantiation of CUTLASS's
 # templates takes a core for 40 seconds.
 include(Cutlass)
 file(GLOB_RECURSE gemm_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/gemm/hopper/instances/*.cu")

@@ -1,5 +1,5 @@
 #pragma once
-/// A GEMM with hooks on one GPU, its data, and its comparison with the host's reference.
+/// A fused GEMM on one GPU, its data, and its comparison with the host's reference.
 
 #include <fmt/format.h>
 

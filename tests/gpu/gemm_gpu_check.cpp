@@ -1,4 +1,4 @@
-// The GEMM with hooks on one GPU, against the host's reference on integers, so that every element must be exact.
+// The fused GEMM on one GPU, against the host's reference on integers, so that every element must be exact.
 //
 //   gemm_gpu_check [ROUNDS]     rounds of the test in which the rows of A arrive while the GEMM runs; default 20
 
@@ -29,19 +29,19 @@ void report(const std::string& what, const std::string& problem) {
   std::fflush(stdout);
 }
 
-/// Layouts of B, bias and activation, on tiles whole and cut, with and without hooks.
+/// Layouts of B, bias and activation, on tiles whole and cut, plain and fused.
 template <class T>
 void check_epilogue_of(World& world, Stream& stream, Buffers& buffers, DType type) {
   for (const BLayout layout : {BLayout::kNxK, BLayout::kKxN})
     for (const bool biased : {false, true})
       for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu})
-        for (const bool hooked : {false, true}) {
+        for (const bool fused : {false, true}) {
           Case c{300, 520, 264};
           c.type = c.out_type = type;
           c.layout = layout;
           c.biased = biased;
           c.activation = activation;
-          if (hooked) {
+          if (fused) {
             c.order = TileOrder::kOwnFirst;
             c.shards = 3;
             c.own = c.notified = true;
@@ -62,13 +62,13 @@ void check_skinny(World& world, Stream& stream, Buffers& buffers) {
     }
 }
 
-/// fp8 with each kind of scales, whole tiles and cut ones, plain and hooked.
+/// fp8 with each kind of scales, whole tiles and cut ones, plain and fused.
 template <class Out>
 void check_fp8(World& world, Stream& stream, Buffers& buffers) {
   using enum Case::Scales;
   for (const auto scales : {kNone, kOfTensors, kOfRowsAndColumns})
     for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kSilu})
-      for (const bool hooked : {false, true})
+      for (const bool fused : {false, true})
         for (const Size m : {128, 5, 300}) {
           Case c{m, 528, 272};
           c.type = DType::kE4M3;
@@ -77,7 +77,7 @@ void check_fp8(World& world, Stream& stream, Buffers& buffers) {
           c.scales = scales;
           c.activation = activation;
           c.biased = m == 300;
-          if (hooked) {
+          if (fused) {
             c.order = TileOrder::kOwnFirst;
             c.shards = 3;
             c.own = c.notified = true;
@@ -265,7 +265,7 @@ int check_all(int rounds) {
       check_fp8<bf16>(world, stream, buffers);
       check_fp8<f16>(world, stream, buffers);
       check_fp8<fp8_e4m3>(world, stream, buffers);
-      std::printf("plain and hooked: %d passed, %d failed\n", passed, failed);
+      std::printf("plain and fused: %d passed, %d failed\n", passed, failed);
       check_late_rows(world, stream, buffers, rounds);
     });
   }

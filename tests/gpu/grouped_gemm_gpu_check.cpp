@@ -1,4 +1,4 @@
-// The grouped GEMM with hooks on one GPU, with tables of panels that the GPU makes. It is compared with sums by the
+// The grouped fused GEMM on one GPU, with tables of panels that the GPU makes. It is compared with sums by the
 // host on integers, with scales of any bits, so every element must be exact. Gated activations have an approximated
 // exponential, which may change the last bit of a result.
 //

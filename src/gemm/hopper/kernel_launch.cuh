@@ -1,8 +1,8 @@
 #pragma once
-/// Loads and launches a HookedKernel.
+/// Loads and launches a FusedKernel.
 
 #include "cuda/driver/error.h"
-#include "gemm/hopper/hooked_kernel.cuh"
+#include "gemm/hopper/fused_kernel.cuh"
 #include "gemm/hopper/host/gemm_kernel.h"
 
 namespace tandem::cuda {
@@ -12,8 +12,8 @@ namespace tandem::cuda {
 template <class Kernel>
 int load_gemm_kernel() {
   cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, &hooked_gemm<Kernel>), "loading a GEMM");
-  check(cudaFuncSetAttribute(&hooked_gemm<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  check(cudaFuncGetAttributes(&attributes, &fused_gemm<Kernel>), "loading a GEMM");
+  check(cudaFuncSetAttribute(&fused_gemm<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              sizeof(typename Kernel::Storage)),
         "loading a GEMM");
   return 1;
@@ -42,7 +42,7 @@ void launch_gemm_kernel(const GemmLaunch& launch, const typename Kernel::Params&
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   config.attrs = attributes;
   config.numAttrs = launch.early ? 2 : 1;
-  check(cudaLaunchKernelEx(&config, &hooked_gemm<Kernel>, params), "gemm");
+  check(cudaLaunchKernelEx(&config, &fused_gemm<Kernel>, params), "gemm");
 }
 
 }  // namespace tandem::cuda

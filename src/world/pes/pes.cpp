@@ -251,7 +251,7 @@ std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string&
   return std::make_shared<PeStream>(pes_, pe_, pes_.devices().make_stream(pes_.use(pe_, name), pes_.profiler()));
 }
 
-void WorldView::check_gemm(const Gemm& gemm) const { pes_.devices().check_hooked_gemm(pes_.pe(pe_).device, gemm); }
+void WorldView::check_gemm(const Gemm& gemm) const { pes_.devices().check_fused_gemm(pes_.pe(pe_).device, gemm); }
 
 double WorldView::time_us() const {
   if (pes_.profiler() != nullptr) return pes_.profiler()->time_us();

@@ -1,5 +1,5 @@
 #pragma once
-/// The persistent kernel of the GEMM with hooks. A block's first warpgroup has a warp that loads tiles of A and B, and
+/// The persistent kernel of the fused GEMM. A block's first warpgroup has a warp that loads tiles of A and B, and
 /// one or two warps that store tiles of C. One or two other warpgroups compute, each 64 rows of every tile.
 
 #include <cutlass/arch/grid_dependency_control.h>
@@ -10,7 +10,7 @@
 namespace tandem::cuda {
 
 template <class Mainloop, class Store>
-class HookedKernel {
+class FusedKernel {
   static constexpr int kGroup = 128;
   using Pipeline = typename Mainloop::MainloopPipeline;
   using TiledMma = typename Mainloop::TiledMma;
@@ -151,7 +151,7 @@ class HookedKernel {
 
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::kThreads, 1)
-    hooked_gemm(const __grid_constant__ typename Kernel::Params params) {
+    fused_gemm(const __grid_constant__ typename Kernel::Params params) {
   extern __shared__ __align__(1024) unsigned char memory[];
   Kernel::run(params, *reinterpret_cast<typename Kernel::Storage*>(memory));
 }
