@@ -7,8 +7,8 @@
 
 namespace tandem::cuda {
 
-/// A kernel that is loaded at its first launch may wait there for all that runs on the GPU. Letters of kernels that run
-/// need the driver meanwhile, so the kernel is loaded here.
+/// A kernel that is loaded at its first launch may wait there for all that runs on the GPU. Requests of kernels that
+/// run need the driver meanwhile, so the kernel is loaded here.
 template <class Kernel>
 int load_gemm_kernel() {
   cudaFuncAttributes attributes{};

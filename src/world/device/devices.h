@@ -50,7 +50,7 @@ class Devices {
   virtual std::shared_ptr<wire::Access> make_access(int, const wire::Place&, Size) {
     return std::make_shared<wire::HostAccess>();
   }
-  /// Wakes the waits of the context's PE: a proxy has changed its memory or taken its letters.
+  /// Wakes the waits of the context's PE: a proxy has changed its memory or taken its requests.
   virtual void wake_waits(const Context&) noexcept {}
   /// Returns the SMs that each PE may use if `sharing` PEs share a device of `sms` SMs.
   virtual int share_of(int sms, int sharing) const = 0;

@@ -152,9 +152,9 @@ std::string awaited(const Pes& pes, int pe, const void* word, Epoch expected, Ep
   const wire::Proxy* const proxy = pes.proxy(pe);
   if (proxy == nullptr || word != pes.context(pes.team(pe)).abort)
     return fmt::format("{} >= {}, found {}", pes.describe(word), expected, found);
-  const wire::Letters letters = proxy->letters();
-  return fmt::format("the proxy of PE {} to carry out letter {}, found {} (letters: {} posted, {} sent, {} answered)",
-                     pe, expected, found, letters.posted, letters.sent, letters.answered);
+  const wire::Requests requests = proxy->requests();
+  return fmt::format("the proxy of PE {} to carry out request {}, found {} (requests: {} posted, {} sent, {} answered)",
+                     pe, expected, found, requests.posted, requests.sent, requests.answered);
 }
 
 }  // namespace
