@@ -1,4 +1,4 @@
-# The CUDA backend, on top of the library: `cmake -DTANDEM_CUDA=ON`. A library of its own, so that nobody who works without a GPU
+# The CUDA backend, on top of the library: `cmake -DTANDEM_CUDA=ON`. A library of its own, so that builds without a GPU
 # waits for nvcc.
 option(TANDEM_CUDA "Build the CUDA backend (needs nvcc 12.8 or newer)" OFF)
 set(TANDEM_CUDA_ARCHITECTURES "90a" CACHE STRING "GPUs to compile for, as in sm_90a; several separated by semicolons")

@@ -236,7 +236,7 @@ void check_stall(int pes) {
   report("a world that stands still", problem);
 }
 
-/// A wait that nobody answers ends with an error that names the signal, and the process goes on.
+/// A wait that no PE answers ends with an error that names the signal, and the process goes on.
 void check_timeout(int pes) {
   std::string problem = "no error";
   try {
@@ -252,7 +252,7 @@ void check_timeout(int pes) {
     problem = text.find("lonely[2]") != std::string::npos ? "" : text;
     std::printf("as it should be: %s\n", text.c_str());
   }
-  report("a wait that nobody answers", problem);
+  report("a wait that no PE answers", problem);
 
   problem = "no error";
   try {

@@ -192,7 +192,7 @@ void check_late_rows(World& world, Stream& stream, Buffers& buffers, int rounds)
   }
 }
 
-/// A gate that nobody opens ends with an error that names its word; a new world works.
+/// A gate that is not opened ends with an error that names its word; a new world works.
 void check_timeout() {
   std::string problem = "no error";
   CudaOptions options;
@@ -217,7 +217,7 @@ void check_timeout() {
     problem = text.find("arrived[") != std::string::npos ? "" : text;
     std::printf("as it should be: %s\n", text.c_str());
   }
-  report("a gate that nobody opens", problem);
+  report("a gate that is not opened", problem);
 }
 
 void check_refusals(World& world, Stream& stream, const Buffers& buffers) {

@@ -148,7 +148,7 @@ TEST(HostGrid, AWaitInVainEndsAllPesAndSaysWhatItWaitedFor) {
     launch(stream, {4, 64}, [=](auto& block) {
       block.notify_all(mine, 1);
       if (block.pe() == 1 && block.index() == 2)
-        block.wait(mine + 5, 1, 7);  // nobody makes it 7
+        block.wait(mine + 5, 1, 7);  // it never becomes 7
       else
         block.wait(mine + (6 + block.pe()), 1, 2);  // nor this one
     });
