@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "gpu/counted_check.h"
 #include "gpu/gemm_case.h"
 #include "tandem/advanced/gemm_order.h"
 #include "tandem/cuda.h"
@@ -16,18 +17,6 @@
 namespace tandem::test {
 
 namespace {
-
-int passed = 0;
-int failed = 0;
-
-void report(const std::string& what, const std::string& problem) {
-  if (problem.empty()) {
-    ++passed;
-    return;
-  }
-  if (++failed <= 40) std::printf("FAILED %s: %s\n", what.c_str(), problem.c_str());
-  std::fflush(stdout);
-}
 
 /// Layouts of B, bias and activation, on tiles whole and cut, plain and fused.
 template <class T>
@@ -47,7 +36,7 @@ void check_epilogue_of(World& world, Stream& stream, Buffers& buffers, DType typ
             c.own = c.notified = true;
             c.sms = 2;
           }
-          report(describe(c), Check<T>(world, stream, buffers, c).run());
+          count_check(describe(c), Check<T>(world, stream, buffers, c).run());
         }
 }
 
@@ -58,7 +47,7 @@ void check_skinny(World& world, Stream& stream, Buffers& buffers) {
       Case c{m, world.machine().gpu.sm_count * Size{64} - 24, 8200};
       c.biased = biased;
       c.activation = biased ? Activation::kGelu : Activation::kNone;
-      report("few rows: " + describe(c), Check<bf16>(world, stream, buffers, c).run());
+      count_check("few rows: " + describe(c), Check<bf16>(world, stream, buffers, c).run());
     }
 }
 
@@ -83,7 +72,7 @@ void check_fp8(World& world, Stream& stream, Buffers& buffers) {
             c.own = c.notified = true;
             c.collected = activation == Activation::kNone && !c.biased;
           }
-          report(describe(c), Check<fp8_e4m3, Out>(world, stream, buffers, c).run());
+          count_check(describe(c), Check<fp8_e4m3, Out>(world, stream, buffers, c).run());
         }
 }
 
@@ -95,7 +84,7 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
   const auto check = [&](Case c) {
     c.type = c.out_type = type;
     try {
-      report(describe(c), Check<T>(world, stream, buffers, c).run());
+      count_check(describe(c), Check<T>(world, stream, buffers, c).run());
     } catch (const Error&) {
       std::printf("in %s\n", describe(c).c_str());
       throw;
@@ -148,21 +137,21 @@ void check_stream_k(World& world, Stream& stream, Buffers& buffers, DType type) 
         c.biased = true;
         c.activation = Activation::kRelu;
         Check<T> check(world, stream, buffers, c);
-        for (int i = 0; i < 3; ++i) report(describe(c), check.run());  // the same words and sums, call by call
+        for (int i = 0; i < 3; ++i) count_check(describe(c), check.run());  // the same words and sums, call by call
         if (tile_n == 256) {
           c.layout = BLayout::kKxN;
-          report(describe(c), Check<T>(world, stream, buffers, c).run());
+          count_check(describe(c), Check<T>(world, stream, buffers, c).run());
           c.layout = BLayout::kNxK;
         }
         c.order = k == 4104 ? TileOrder::kPeersFirst : TileOrder::kOwnFirst;
         c.shards = 3;
         c.splits = sms == 8 ? 2 : 1;
         c.own = c.notified = true;
-        report(describe(c), Check<T>(world, stream, buffers, c).run());
+        count_check(describe(c), Check<T>(world, stream, buffers, c).run());
         c.activation = Activation::kNone;
         c.biased = false;
         c.collected = true;
-        report(describe(c), Check<T>(world, stream, buffers, c).run());
+        count_check(describe(c), Check<T>(world, stream, buffers, c).run());
       }
   // More than half of H200's clusters have a tile: of 192 columns each of the others computes parts of two tiles, of
   // 256 some do.
@@ -171,7 +160,7 @@ void check_stream_k(World& world, Stream& stream, Buffers& buffers, DType type) 
     Case c{1500, 1024, 4104, type, tile_n};
     c.shared = true;
     Check<T> check(world, stream, buffers, c);
-    for (int i = 0; i < 10; ++i) report(describe(c), check.run());
+    for (int i = 0; i < 10; ++i) count_check(describe(c), check.run());
   }
 }
 
@@ -188,7 +177,8 @@ void check_late_rows(World& world, Stream& stream, Buffers& buffers, int rounds)
     c.shared = i >= 2;
     if (c.shared) c.k = 2568;
     Check<bf16> check(world, stream, buffers, c);
-    for (int j = 0; j < rounds; ++j) report("rows that arrive late: " + describe(c), check.run_late(copies, round++));
+    for (int j = 0; j < rounds; ++j)
+      count_check("rows that arrive late: " + describe(c), check.run_late(copies, round++));
   }
 }
 
@@ -217,7 +207,7 @@ void check_timeout() {
     problem = text.find("arrived[") != std::string::npos ? "" : text;
     std::printf("as it should be: %s\n", text.c_str());
   }
-  report("a gate that is not opened", problem);
+  count_check("a gate that is not opened", problem);
 }
 
 void check_refusals(World& world, Stream& stream, const Buffers& buffers) {
@@ -228,7 +218,7 @@ void check_refusals(World& world, Stream& stream, const Buffers& buffers) {
     } catch (const Error& error) {
       problem = std::string(error.what()).find(word) != std::string::npos ? "" : error.what();
     }
-    report("refusal: " + describe(c), problem);
+    count_check("refusal: " + describe(c), problem);
   };
   refused({64, 12, 64}, "n is 12");
   refused({64, 64, 12}, "k is 12");
@@ -270,8 +260,7 @@ int check_all(int rounds) {
     });
   }
   check_timeout();
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return finish();
 }
 
 }  // namespace

@@ -14,25 +14,14 @@
 #include <stdexcept>
 #include <thread>
 
+#include "support/body_kernel.h"
 #include "support/host_pes.h"
 #include "tandem/error.h"
 
 namespace tandem {
 namespace {
 
-template <class Body>
-struct Kernel {
-  using Args = Body;
-  template <class Block>
-  static void run(Block& block, const Args& body) {
-    body(block);
-  }
-};
-
-template <class Body>
-void launch(Stream& stream, Grid grid, const Body& body) {
-  stream.launch<Kernel<Body>>(grid, body);
-}
+using test::launch;
 
 TEST(HostGrid, ManyBlocksOfManyPesGoForwardOnFewProcessors) {
   constexpr int kPes = 8, kBlocks = 32, kRounds = 50;

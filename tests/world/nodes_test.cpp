@@ -121,15 +121,7 @@ class OnNodes : public ::testing::TestWithParam<Nodes> {
   template <class Run>
   static std::vector<std::string> by_threads(const Run& run) {
     const Variable size("TANDEM_NODE_SIZE", std::to_string(GetParam().size));
-    std::mutex mutex;
-    std::vector<std::string> wrong;
-    WorldThreads threads(pes(), host_options());
-    threads.run([&](World& world) {
-      const std::vector<std::string> own = run(world);
-      const std::lock_guard lock(mutex);
-      wrong.insert(wrong.end(), own.begin(), own.end());
-    });
-    return wrong;
+    return answers_of_threads(pes(), run);
   }
 };
 
