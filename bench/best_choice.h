@@ -1,6 +1,6 @@
 #pragma once
 /// The fastest way to run a collective on a machine model, by the simulator. Defaults are compared with it, and
-/// selection tables of machines that nobody measured are made from it.
+/// selection tables of unmeasured machines are made from it.
 
 #include <algorithm>
 #include <functional>

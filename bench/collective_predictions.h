@@ -130,7 +130,7 @@ inline double median_error(const std::vector<Prediction>& all) {
 inline const char* likely_reason(const MeasuredCollective& row) {
   const bool rooted = row.collective == Collective::kBroadcast || row.collective == Collective::kScatter ||
                       row.collective == Collective::kGather || row.collective == Collective::kReduce;
-  if (rooted) return "a root waits for nobody, so calls overlap; the costs were fitted to PEs that meet";
+  if (rooted) return "a root does not wait, so calls overlap; the costs were fitted to PEs that meet";
   if (row.algorithm.find("ll") != std::string::npos && row.algorithm != "pull")
     return "packets: the model knows one latency, GPUs read a line again until it has come";
   if (reduces(row.collective)) return "one rate of a block stands for all sums";

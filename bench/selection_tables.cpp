@@ -1,4 +1,4 @@
-// Makes the selection tables of machines that nobody measured. `selection_tables FOLDER [--only TEXT]` sweeps all
+// Makes the selection tables of unmeasured machines. `selection_tables FOLDER [--only TEXT]` sweeps all
 // collectives on the tables' machine models in the simulator. It writes FOLDER/TABLE.json for each. Option --only takes
 // the groups whose name ("predicted-nvlink h100x8-rail 24 PEs all_reduce") has the text. Groups that the file has
 // already stay: remove it first to make all of them anew. A table's file is written after each group, so that a run

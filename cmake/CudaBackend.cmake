@@ -1,4 +1,4 @@
-# The CUDA backend, on top of the library: `cmake -DTANDEM_CUDA=ON`. A library of its own, so that nobody who works without a GPU
+# The CUDA backend, on top of the library: `cmake -DTANDEM_CUDA=ON`. A library of its own, so that builds without a GPU
 # waits for nvcc.
 option(TANDEM_CUDA "Build the CUDA backend (needs nvcc 12.8 or newer)" OFF)
 set(TANDEM_CUDA_ARCHITECTURES "90a" CACHE STRING "GPUs to compile for, as in sm_90a; several separated by semicolons")
@@ -39,7 +39,7 @@ tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources} ${gpu_kernel_sources} 
 # A persistent GEMM leaves 1,024 registers an SM: one warp of 32 each.
 set_property(SOURCE ${gpu_step_sources} APPEND PROPERTY COMPILE_OPTIONS -maxrregcount=32)
 
-# The GEMM with hooks is Hopper's, whatever else is compiled for; on other GPUs it says so. Each instantiation of CUTLASS's
+# The fused GEMM is Hopper's, whatever else is compiled for; on other GPUs it says so. Each instantiation of CUTLASS's
 # templates takes a core for 40 seconds.
 include(Cutlass)
 file(GLOB_RECURSE gemm_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/gemm/hopper/instances/*.cu")

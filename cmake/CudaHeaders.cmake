@@ -19,7 +19,7 @@ endif()
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 
-# Built by its test, not by default: whoever works on the simulator does not wait for nvcc.
+# Built by its test, not by default, so that work on the simulator does not wait for nvcc.
 function(tandem_cuda_compile_test name)  # SOURCE... ARCHITECTURES ARCHITECTURE...
   cmake_parse_arguments(PARSE_ARGV 1 test "" "" "ARCHITECTURES")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${test_UNPARSED_ARGUMENTS})

@@ -1,4 +1,4 @@
-# CUTLASS, headers only, for the GEMM with hooks: TANDEM_CUTLASS_INCLUDE, fetched where it is not given.
+# CUTLASS, headers only, for the fused GEMM: TANDEM_CUTLASS_INCLUDE, fetched where it is not given.
 set(TANDEM_CUTLASS_INCLUDE "" CACHE PATH "Folder that holds cutlass/cutlass.h; empty: fetched by scripts/fetch_cutlass")
 set(cutlass_include "${TANDEM_CUTLASS_INCLUDE}")
 if(NOT cutlass_include)

@@ -128,7 +128,7 @@ class Bench {
     gemm.b = b_;
     gemm.destination = GemmLocal{c_};
     if (candidate.shares) gemm.workspace = workspace_;
-    // Few rows as operators would have them; else by the kernel with hooks, not by cuBLASLt.
+    // Few rows as operators would have them; else by the kernel of a fused GEMM, not by cuBLASLt.
     gemm.order = is_skinny(p) ? TileOrder::kRowMajor : TileOrder::kOwnFirst;
     gemm.rows = {p.m, 1, 1, gemm.tile_m};
     if (is_skinny(p) && &candidate != kCandidates) gemm.destination = sum_;

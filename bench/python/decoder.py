@@ -123,15 +123,9 @@ def main() -> int:
                 continue
             with torch.no_grad():
                 row = {"size": size} | measure(processes, decoder, every, rows in decodes, rows, options.rounds)
-            wrong_ways = [name for name, one in row["error"].items() if one > TOLERANCE]
-            wrong += len(wrong_ways)
-            results["rows"].append(row)
-            processes.write(results, options.out)
-            if processes.rank == 0:
-                times = ", ".join(f"{name} {us:.0f}" for name, us in row["us"].items())
-                rate = rows / row["us"]["tandem"] * 1e6
-                words = f"{size} {row['step']} {rows}: {times} us, {layers} layers; {rate:.0f} rows/s"
-                print(words + f"; WRONG: {', '.join(wrong_ways)}" * bool(wrong_ways), flush=True)
+            rate = rows / row["us"]["tandem"] * 1e6
+            text = f"{size} {row['step']} {rows}: {{times}} us, {layers} layers; {rate:.0f} rows/s"
+            wrong += processes.add(results, row, options.out, TOLERANCE, text)
         del decoder
     processes.end()
     return int(wrong > 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 import torch.nn.functional as F
+from processes import Member
 from tandem import _c
 from tandem._plan import ExchangePlan, HeadsPlan, NormPlan, OperatorPlan
 from tandem.torch import _groups
@@ -21,16 +21,11 @@ BF16, SUM = _c.TYPES["bfloat16"], _c.OPERATIONS["sum"]
 Forms = dict[str, Callable[[], torch.Tensor]]
 
 
-class Layers:
-    """This process, its device and its world. Each method below `shots` returns the forms of one call."""
+class Layers(Member):
+    """A member and its world. Each method below `shots` returns the forms of one call."""
 
     def __init__(self, device: str) -> None:
-        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        self.device, self.on_gpus = device, device == "cuda"
-        if self.on_gpus:
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", self.rank)))
-        dist.init_process_group("cpu:gloo,cuda:nccl" if self.on_gpus else "gloo", rank=self.rank, world_size=self.size)
-        self.group = dist.group.WORLD.group_name
+        super().__init__(device)
         self.world = tt.world_of(device=device)
         self.kept: list[Any] = []
 

@@ -17,8 +17,8 @@ import torch.distributed as dist
 Call = Callable[[], Any]
 
 
-class Processes:
-    """This process and its device. GPUs have a process each."""
+class Member:
+    """This process as one of a launch, and its device. GPUs have a process each."""
 
     def __init__(self, device: str) -> None:
         self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -26,9 +26,16 @@ class Processes:
         if self.on_gpus:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", self.rank)))
         dist.init_process_group("cpu:gloo,cuda:nccl" if self.on_gpus else "gloo", rank=self.rank, world_size=self.size)
+        self.group = dist.group.WORLD.group_name
+
+
+class Processes(Member):
+    """A member that measures beside the others."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device)
         self.dtype = torch.bfloat16 if self.on_gpus else torch.float32
         self.control = dist.new_group(backend="gloo")
-        self.group = dist.group.WORLD.group_name
 
     def random(self, seed: int, *shape: int) -> torch.Tensor:
         """Numbers that a sum over the last axis of another such tensor leaves in their range."""
@@ -88,6 +95,16 @@ class Processes:
         if path and self.rank == 0:
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(results, file, indent=1)
+
+    def add(self, results: dict[str, Any], row: dict[str, Any], path: str | None, tolerance: float, text: str) -> int:
+        """Adds a row, writes the file and prints a line. Returns the number of forms with an error above `tolerance`."""
+        results["rows"].append(row)
+        self.write(results, path)
+        wrong = [name for name, error in row["error"].items() if error > tolerance]
+        if self.rank == 0:
+            times = ", ".join(f"{name} {us:.0f}" for name, us in row["us"].items())
+            print(text.format(times=times) + f"; WRONG: {', '.join(wrong)}" * bool(wrong), flush=True)
+        return len(wrong)
 
     def end(self) -> None:
         """Leaves all worlds and groups."""

@@ -117,14 +117,8 @@ def main() -> int:
     for size in ("8b", "70b") if processes.on_gpus else ("tiny",):
         layer = Layer(processes, size, rows)
         row = {"size": size, "rows": rows} | measure(processes, layer, every, options.rounds)
-        wrong_ways = [name for name, one in row["error"].items() if one > TOLERANCE]
-        wrong += len(wrong_ways)
-        results["rows"].append(row)
-        processes.write(results, options.out)
-        if processes.rank == 0:
-            times = ", ".join(f"{name} {us:.0f}" for name, us in row["us"].items())
-            words = f"{size} forward and backward: {times} us"
-            print(words + f"; WRONG: {', '.join(wrong_ways)}" * bool(wrong_ways), flush=True)
+        text = f"{size} forward and backward: {{times}} us"
+        wrong += processes.add(results, row, options.out, TOLERANCE, text)
         del layer
     processes.end()
     return int(wrong > 0)

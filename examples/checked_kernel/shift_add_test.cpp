@@ -15,7 +15,7 @@ TEST(ShiftAdd, HasNoRaceUnderAnySchedule) {
     const ShiftAdd::Args args{heap.allocate<float>(100, "x"), heap.allocate<float>(100, "received"),
                               heap.signals(2, "ready"),       heap.signals(2, "arrived"),
                               heap.epochs(2, "epochs"),       100};
-    const std::vector<float> ones(100, 1.0F);  // a kernel must not use data that nobody has written
+    const std::vector<float> ones(100, 1.0F);  // a kernel must not use data that no kernel has written
     world.copy_in(args.x.local(), ones.data(), 100 * sizeof(float));
     return args;
   };

@@ -116,7 +116,7 @@ class Stream {
   void launch(const detail::KernelType& kernel, Grid grid, const void* args, const Team& team,
               Site site = Site::here());
 
-  /// Enqueues the backend's GEMM with hooks. `team` numbers its PEs.
+  /// Enqueues the backend's fused GEMM. `team` numbers its PEs.
   void gemm(const Gemm& gemm, const Team& team, Site site = Site::here()) { at(site).gemm(gemm, team); }
 
   /// Returns whether GEMMs of these sizes and types may have a GemmSum as destination, with the norm of the given one.

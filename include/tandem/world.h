@@ -47,7 +47,7 @@ class WorldBackend : public HeapOwner {
   virtual void copy_out(void* to, const void* from, Size bytes) = 0;
   virtual std::shared_ptr<StreamBackend> make_stream(const std::string& name) = 0;
   virtual void check_launch(const KernelLaunch& kernel) const = 0;
-  /// Throws Unsupported if there is no GEMM with hooks of these types, layout and tile.
+  /// Throws Unsupported if there is no fused GEMM of these types, layout and tile.
   virtual void check_gemm(const Gemm&) const {}
   virtual void barrier() = 0;
   virtual double time_us() const = 0;
@@ -182,7 +182,7 @@ class World {
   /// The same for a kernel whose type the caller does not know.
   void check_launch(const detail::KernelType& kernel, Grid grid) const;
 
-  /// Throws Unsupported if Stream::gemm has no kernel with hooks of these types, layout and tile.
+  /// Throws Unsupported if Stream::gemm has no kernel of a fused GEMM of these types, layout and tile.
   void check_gemm(const Gemm& gemm) const { backend_->check_gemm(gemm); }
 
   /// Blocks this host program until every PE's host program is here. It does not wait for device work.

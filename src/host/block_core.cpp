@@ -73,16 +73,16 @@ namespace {
 /// Waits for room in the mailbox. Waits for the proxy report the PE's WaitWords as their word.
 class PostWait final : public Wait {
  public:
-  PostWait(int block, const void* words, wire::Mailbox& mailbox, const wire::Letter& letter)
-      : block_(block), words_(words), mailbox_(mailbox), letter_(letter) {}
+  PostWait(int block, const void* words, wire::Mailbox& mailbox, const wire::Request& request)
+      : block_(block), words_(words), mailbox_(mailbox), request_(request) {}
 
   bool is_answered() override {
-    if (number_ == 0) number_ = mailbox_.try_post(letter_);
+    if (number_ == 0) number_ = mailbox_.try_post(request_);
     return number_ != 0;
   }
   Awaited awaited() const override {
-    const wire::Letters letters = mailbox_.letters();
-    return {block_, words_, letters.posted + 1, letters.posted};
+    const wire::Requests requests = mailbox_.requests();
+    return {block_, words_, requests.posted + 1, requests.posted};
   }
   std::uint64_t number() const { return number_; }
 
@@ -90,20 +90,20 @@ class PostWait final : public Wait {
   int block_;
   const void* words_;
   wire::Mailbox& mailbox_;
-  const wire::Letter& letter_;
+  const wire::Request& request_;
   std::uint64_t number_ = 0;
 };
 
-/// Waits until the proxy has come as far as a letter.
-class LetterWait final : public Wait {
+/// Waits until the proxy has come as far as a request.
+class RequestWait final : public Wait {
  public:
   using Has = bool (wire::Mailbox::*)(std::uint64_t) const;
 
-  LetterWait(int block, const void* words, const wire::Mailbox& mailbox, Has has, std::uint64_t number)
+  RequestWait(int block, const void* words, const wire::Mailbox& mailbox, Has has, std::uint64_t number)
       : block_(block), words_(words), mailbox_(mailbox), has_(has), number_(number) {}
 
   bool is_answered() override { return (mailbox_.*has_)(number_); }
-  Awaited awaited() const override { return {block_, words_, number_, mailbox_.letters().answered}; }
+  Awaited awaited() const override { return {block_, words_, number_, mailbox_.requests().answered}; }
 
  private:
   int block_;
@@ -115,8 +115,8 @@ class LetterWait final : public Wait {
 
 }  // namespace
 
-std::uint64_t BlockCore::post(const wire::Letter& letter) {
-  PostWait wait(index(), grid_.context.abort, *grid_.mailbox, letter);
+std::uint64_t BlockCore::post(const wire::Request& request) {
+  PostWait wait(index(), grid_.context.abort, *grid_.mailbox, request);
   strand_.await(wait);
   return wait.number();
 }
@@ -127,26 +127,26 @@ bool BlockCore::post_put(void* to, const void* from, Size bytes, cpu::Completion
   const auto spot = far_spot(address);
   if (!spot) return false;
   if (bytes == 0 && signal == nullptr) return true;
-  wire::Letter letter;
-  letter.pe = spot->pe;
-  letter.local = const_cast<void*>(from);
-  letter.bytes = bytes;
+  wire::Request request;
+  request.pe = spot->pe;
+  request.local = const_cast<void*>(from);
+  request.bytes = bytes;
   if (bytes > 0) {
     const auto there = far_spot(to);
     if (!there || there->pe != spot->pe)
       throw InvalidArgument(fmt::format("{}:{}: put to {}, which is not in the symmetric heap of PE {}", site.file,
                                         site.line, to, spot->pe));
-    letter.offset = there->offset;
+    request.offset = there->offset;
   }
   if (signal != nullptr) {
-    letter.has_word = true;
-    letter.op = signal->op;
-    letter.word = spot->offset;
-    letter.value = signal->value;
+    request.has_word = true;
+    request.op = signal->op;
+    request.word = spot->offset;
+    request.value = signal->value;
   }
-  const std::uint64_t number = post(letter);
+  const std::uint64_t number = post(request);
   if (completion == cpu::Completion::kBlocking && bytes > 0) {
-    LetterWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_sent, number);
+    RequestWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_sent, number);
     strand_.await(wait);
   }
   return true;
@@ -155,10 +155,10 @@ bool BlockCore::post_put(void* to, const void* from, Size bytes, cpu::Completion
 void BlockCore::quiet(Site) {
   order_.fence();
   if (grid_.mailbox == nullptr || grid_.mailbox->is_quiet()) return;
-  wire::Letter letter;
-  letter.kind = wire::Letter::Kind::kFlush;
-  const std::uint64_t number = post(letter);
-  LetterWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_answered, number);
+  wire::Request request;
+  request.kind = wire::Request::Kind::kFlush;
+  const std::uint64_t number = post(request);
+  RequestWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_answered, number);
   strand_.await(wait);
 }
 
@@ -224,15 +224,15 @@ void BlockCore::put(void* to, const void* from, Size bytes, cpu::Completion comp
 void BlockCore::get(void* to, const void* from, Size bytes, cpu::Completion completion, Site site) {
   acted();
   if (const auto spot = bytes > 0 ? far_spot(from) : std::nullopt) {
-    wire::Letter letter;
-    letter.kind = wire::Letter::Kind::kGet;
-    letter.pe = spot->pe;
-    letter.local = to;
-    letter.offset = spot->offset;
-    letter.bytes = bytes;
-    const std::uint64_t number = post(letter);
+    wire::Request request;
+    request.kind = wire::Request::Kind::kGet;
+    request.pe = spot->pe;
+    request.local = to;
+    request.offset = spot->offset;
+    request.bytes = bytes;
+    const std::uint64_t number = post(request);
     if (completion == cpu::Completion::kNonBlocking) return;
-    LetterWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_answered, number);
+    RequestWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_answered, number);
     return strand_.await(wait);
   }
   move("get", to, from, bytes, site);

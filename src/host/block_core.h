@@ -79,8 +79,8 @@ class BlockCore final : public cpu::BlockCore {
     return grid_.mailbox == nullptr ? std::nullopt : grid_.mailbox->far_spot(address);
   }
   void require_near(const void* address, const char* operation, Site site) const;
-  /// Posts a letter, for the operation at `address`. Returns its number.
-  std::uint64_t post(const wire::Letter& letter);
+  /// Posts a request, for the operation at `address`. Returns its number.
+  std::uint64_t post(const wire::Request& request);
   /// Posts a put, with a signal if there is one. Returns false if it is for no other node.
   bool post_put(void* to, const void* from, Size bytes, cpu::Completion completion, const cpu::SignalUpdate* signal,
                 Site site);

@@ -1,4 +1,4 @@
-/// The GEMM with hooks on CPUs: a grid whose blocks take tiles in order.
+/// The fused GEMM on CPUs: a grid whose blocks take tiles in order.
 
 #include <fmt/format.h>
 

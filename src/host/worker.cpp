@@ -23,7 +23,7 @@ StackPool& stacks() {
   return pool;
 }
 
-/// The number of polls of a thread's next wait. A long poll is in vain if the awaited PE needs this processor. If most
+/// The number of polls of a thread's next wait. A long poll is wasted if the awaited PE needs this processor. If most
 /// of them are, few waits try one.
 class Spins {
  public:
@@ -33,13 +33,13 @@ class Spins {
     return kLeastSpins;
   }
   void note_long_poll(bool is_answered) {
-    constexpr int kMostInVain = 7;
-    in_vain_ = std::clamp(in_vain_ + (is_answered ? -1 : 1), 0, kMostInVain);
-    short_ones_ = in_vain_ > 1 ? 1 << in_vain_ : 0;
+    constexpr int kMostUnanswered = 7;
+    unanswered_ = std::clamp(unanswered_ + (is_answered ? -1 : 1), 0, kMostUnanswered);
+    short_ones_ = unanswered_ > 1 ? 1 << unanswered_ : 0;
   }
 
  private:
-  int in_vain_ = 0;     // long polls in vain, less those that were answered
+  int unanswered_ = 0;  // long polls that were wasted, less those that were answered
   int short_ones_ = 0;  // waits until the next long poll
 };
 

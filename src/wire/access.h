@@ -7,7 +7,7 @@
 
 #include "base/serial.h"
 #include "tandem/signal.h"
-#include "wire/kernel_letters.h"
+#include "wire/kernel_requests.h"
 
 namespace tandem::wire {
 
@@ -17,7 +17,7 @@ struct Reading {
   std::uint64_t number = 0;  ///< of the reading, for `is_read`
 };
 
-/// One proxy's thread uses it; any thread may call `kernel_letters`.
+/// One proxy's thread uses it; any thread may call `kernel_requests`.
 class Access {
  public:
   virtual ~Access() = default;
@@ -46,8 +46,8 @@ class Access {
   virtual bool are_written(std::uint64_t) { return true; }
   /// Returns once all writes and changes are in memory.
   virtual void finish() {}
-  /// Returns the letters that kernels post in memory; null: they call the mailbox.
-  virtual KernelLetters* kernel_letters() { return nullptr; }
+  /// Returns the requests that kernels post in memory; null: they call the mailbox.
+  virtual KernelRequests* kernel_requests() { return nullptr; }
 };
 
 /// The memory of a PE on CPUs.

@@ -52,7 +52,7 @@ void Heartbeats::read_pulses(Clock::time_point now) {
     if (beats != its.beats) its.heard = now;
     its.beats = beats;
     const std::uint64_t look = setup_.pulses[pe].look.load(std::memory_order_relaxed);
-    if (is_here(pe) || look == its.look) continue;
+    if (is_on_this_host(pe) || look == its.look) continue;
     its.look = look;
     setup_.on_look(pe, look);
   }
@@ -71,7 +71,7 @@ void Heartbeats::report_silence(Clock::time_point now) {
   for (int pe = 0; pe < pes_; ++pe) {
     if (was_away && was_heard(pe)) known(pe).heard = now;
     const int hearer = me_ - me_ % setup_.host_size + pe % setup_.host_size;
-    const bool is_known = is_here(pe) || hearer == me_ || !is_silent(hearer, silence / 2);
+    const bool is_known = is_on_this_host(pe) || hearer == me_ || !is_silent(hearer, silence / 2);
     if (is_known && !known(pe).is_lost && is_silent(pe, silence)) silent.push_back(pe);
   }
   if (silent.empty()) return;

@@ -64,7 +64,7 @@ class Heartbeats {
     bool is_lost = false;
   };
 
-  bool is_here(int pe) const { return pe / setup_.host_size == me_ / setup_.host_size; }
+  bool is_on_this_host(int pe) const { return pe / setup_.host_size == me_ / setup_.host_size; }
   void read_pulses(Clock::time_point now);
   void report_silence(Clock::time_point now);
   Known& known(int pe) { return known_[static_cast<std::size_t>(pe)]; }

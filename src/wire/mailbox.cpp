@@ -3,7 +3,7 @@
 namespace tandem::wire {
 
 Mailbox::Mailbox(const Place& place, std::function<void()> wake)
-    : place_(place), wake_(std::move(wake)), ring_(kLetters) {}
+    : place_(place), wake_(std::move(wake)), ring_(kRequests) {}
 
 std::optional<Spot> Mailbox::far_spot(const void* address) const {
   const auto from_base = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(place_.base);
@@ -14,13 +14,13 @@ std::optional<Spot> Mailbox::far_spot(const void* address) const {
   return Spot{pe, static_cast<Size>(from_base % stride)};
 }
 
-std::uint64_t Mailbox::try_post(const Letter& letter) {
+std::uint64_t Mailbox::try_post(const Request& request) {
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     number = posted_.load(std::memory_order_relaxed) + 1;
-    if (number - taken_ > kLetters) return 0;
-    ring_[number % kLetters] = letter;
+    if (number - taken_ > kRequests) return 0;
+    ring_[number % kRequests] = request;
     posted_.store(number, std::memory_order_release);
   }
   wake_();
@@ -31,10 +31,10 @@ bool Mailbox::is_quiet() const {
   return posted_.load(std::memory_order_acquire) == flushed_.load(std::memory_order_acquire);
 }
 
-std::uint64_t Mailbox::take(Letter& letter) {
+std::uint64_t Mailbox::take(Request& request) {
   const std::lock_guard lock(mutex_);
   ++taken_;
-  letter = ring_[taken_ % kLetters];
+  request = ring_[taken_ % kRequests];
   return taken_;
 }
 

@@ -13,7 +13,7 @@
 namespace tandem::wire {
 
 /// One operation.
-struct Letter {
+struct Request {
   enum class Kind : std::uint8_t { kPut, kGet, kFlush };
 
   Kind kind = Kind::kPut;
@@ -26,10 +26,10 @@ struct Letter {
   Size word = 0;  ///< offset of the signal's word
   Epoch value = 0;
 };
-static_assert(sizeof(Letter) <= 64);
+static_assert(sizeof(Request) <= 64);
 
-/// The numbers of the last letter that was posted, that is sent, and up to which all are answered.
-struct Letters {
+/// The numbers of the last request that was posted, that is sent, and up to which all are answered.
+struct Requests {
   std::uint64_t posted = 0;
   std::uint64_t sent = 0;
   std::uint64_t answered = 0;
@@ -61,38 +61,38 @@ class Mailbox {
   /// Returns the place of an address in a PE of another node; nothing for every other address.
   std::optional<Spot> far_spot(const void* address) const;
 
-  // Any thread of the PE may call these functions. Letters are carried out in their order.
+  // Any thread of the PE may call these functions. Requests are carried out in their order.
 
-  /// Returns the letter's number; 0 if the mailbox is full.
-  std::uint64_t try_post(const Letter& letter);
-  /// Returns whether the sources of all puts up to this letter may change.
+  /// Returns the request's number; 0 if the mailbox is full.
+  std::uint64_t try_post(const Request& request);
+  /// Returns whether the sources of all puts up to this request may change.
   bool is_sent(std::uint64_t number) const { return sent_.load(std::memory_order_acquire) >= number; }
-  /// Returns whether all gets and flushes up to this letter are answered.
+  /// Returns whether all gets and flushes up to this request are answered.
   bool is_answered(std::uint64_t number) const { return answered_.load(std::memory_order_acquire) >= number; }
-  /// Returns whether no letter was posted since the last flush that was answered.
+  /// Returns whether no request was posted since the last flush that was answered.
   bool is_quiet() const;
-  /// Returns how far letters have come, for reports.
-  Letters letters() const {
+  /// Returns how far requests have come, for reports.
+  Requests requests() const {
     return {posted_.load(std::memory_order_relaxed), sent_.load(std::memory_order_relaxed),
             answered_.load(std::memory_order_relaxed)};
   }
 
   // The proxy calls these functions.
 
-  /// Returns whether there is a letter.
-  bool has_letter() const { return posted_.load(std::memory_order_acquire) != taken_; }
-  /// Takes the next letter, which is there. Returns its number.
-  std::uint64_t take(Letter& letter);
+  /// Returns whether there is a request.
+  bool has_request() const { return posted_.load(std::memory_order_acquire) != taken_; }
+  /// Takes the next request, which is there. Returns its number.
+  std::uint64_t take(Request& request);
   /// Notes how far the proxy has come.
   void note(std::uint64_t sent, std::uint64_t answered, std::uint64_t flushed);
 
  private:
-  static constexpr std::size_t kLetters = 4096;
+  static constexpr std::size_t kRequests = 4096;
 
   const Place place_;
   const std::function<void()> wake_;
   std::mutex mutex_;
-  std::vector<Letter> ring_;
+  std::vector<Request> ring_;
   std::uint64_t taken_ = 0;
   std::atomic<std::uint64_t> posted_{0};
   std::atomic<std::uint64_t> sent_{0};

@@ -1,8 +1,8 @@
 #pragma once
 /// Messages between PEs: a header of 64 bytes, and data.
 ///
-/// A header carries a code under a key of the ordered pair of PEs, and the message's number. So nobody else can make,
-/// change or repeat a message. With TANDEM_SEAL=all the code covers the data too, which is encrypted then.
+/// A header carries a code under a key of the ordered pair of PEs, and the message's number. So no other process can
+/// make, change or repeat a message. With TANDEM_SEAL=all the code covers the data too, which is encrypted then.
 
 #include <array>
 #include <cstddef>

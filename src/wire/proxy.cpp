@@ -10,7 +10,7 @@ namespace {
 constexpr int kLongestWaitMs = 25;
 /// Messages whose data may be read at a time.
 constexpr std::size_t kMostOutgoing = 32;
-/// The time after work in which a proxy looks for letters of kernels without a rest, and the length of a later rest.
+/// The time after work in which a proxy looks for requests of kernels without a rest, and the length of a later rest.
 constexpr std::chrono::milliseconds kBusy{2};
 constexpr std::chrono::microseconds kNap{50};
 
@@ -35,18 +35,18 @@ Proxy::~Proxy() {
   thread_.join();
 }
 
-/// Posts a letter for the host program, and waits until it is answered or the world is over.
-void Proxy::carry_out_now(const Letter& letter) {
+/// Posts a request for the host program, and waits until it is answered or the world is over.
+void Proxy::carry_out_now(const Request& request) {
   std::uint64_t number = 0;
   while (!setup_.is_over() && (number == 0 || !mailbox_.is_answered(number))) {
-    if (number == 0) number = mailbox_.try_post(letter);
+    if (number == 0) number = mailbox_.try_post(request);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
 void Proxy::settle() {
-  const bool is_quiet = mailbox_.is_quiet() && setup_.access->kernel_letters() == nullptr;
-  if (!is_quiet) carry_out_now({.kind = Letter::Kind::kFlush});
+  const bool is_quiet = mailbox_.is_quiet() && setup_.access->kernel_requests() == nullptr;
+  if (!is_quiet) carry_out_now({.kind = Request::Kind::kFlush});
 }
 
 std::vector<int> Proxy::unheard() const {
@@ -57,22 +57,22 @@ std::vector<int> Proxy::unheard() const {
   return pes;
 }
 
-Letters Proxy::letters() const {
-  const KernelLetters* const kernels = setup_.access->kernel_letters();
-  return kernels != nullptr ? kernels->letters() : mailbox_.letters();
+Requests Proxy::requests() const {
+  const KernelRequests* const kernels = setup_.access->kernel_requests();
+  return kernels != nullptr ? kernels->requests() : mailbox_.requests();
 }
 
 bool Proxy::copy(void* to, const void* from, Size bytes) {
   const auto source = mailbox_.far_spot(from);
   const auto spot = source ? source : mailbox_.far_spot(to);
   if (!spot) return false;
-  Letter letter;
-  letter.kind = source ? Letter::Kind::kGet : Letter::Kind::kPut;
-  letter.pe = spot->pe;
-  letter.local = source ? to : const_cast<void*>(from);
-  letter.offset = spot->offset;
-  letter.bytes = bytes;
-  carry_out_now(letter);
+  Request request;
+  request.kind = source ? Request::Kind::kGet : Request::Kind::kPut;
+  request.pe = spot->pe;
+  request.local = source ? to : const_cast<void*>(from);
+  request.offset = spot->offset;
+  request.bytes = bytes;
+  carry_out_now(request);
   settle();
   return true;
 }
@@ -92,9 +92,9 @@ void Proxy::run() {
 }
 
 /// Waits for something to do. A message that found no room may find some soon, and nothing has to announce it. Nor does
-/// a kernel announce its letters, so the proxy looks for them: all the time while there is work, and seldom later.
+/// a kernel announce its requests, so the proxy looks for them: all the time while there is work, and seldom later.
 void Proxy::rest(bool is_held_up) {
-  if (setup_.access->kernel_letters() == nullptr) return endpoint_->wait(is_held_up ? 1 : kLongestWaitMs);
+  if (setup_.access->kernel_requests() == nullptr) return endpoint_->wait(is_held_up ? 1 : kLongestWaitMs);
   if (std::chrono::steady_clock::now() - moved_ < kBusy)
     std::this_thread::yield();
   else
@@ -108,8 +108,8 @@ bool Proxy::step() {
   for (int i = 0; i < most_messages && endpoint_->poll([this](View message) { receive(message); }); ++i)
     has_moved = true;
   has_moved |= send_answers();
-  has_moved |= send_letters();
-  if (has_moved && setup_.access->kernel_letters() != nullptr) moved_ = std::chrono::steady_clock::now();
+  has_moved |= send_requests();
+  if (has_moved && setup_.access->kernel_requests() != nullptr) moved_ = std::chrono::steady_clock::now();
   return has_moved;
 }
 
@@ -171,32 +171,32 @@ bool Proxy::is_ready(Answer& answer) {
   return answer.reading && setup_.access->is_read(*answer.reading);
 }
 
-/// Returns whether there is a letter. Letters that kernels posted before the host's go first: a flush of the host
+/// Returns whether there is a request. Requests that kernels posted before the host's go first: a flush of the host
 /// follows the work that it has waited for.
-bool Proxy::take_letter() {
-  const bool has_letter = mailbox_.has_letter();
+bool Proxy::take_request() {
+  const bool has_request = mailbox_.has_request();
   const Counts before = taken_;
-  if (KernelLetters* const kernels = setup_.access->kernel_letters()) {
+  if (KernelRequests* const kernels = setup_.access->kernel_requests()) {
     if (const auto next = kernels->take()) {
       ++taken_.kernels;
-      current_ = Current{*next, ++taken_letters_, before};
+      current_ = Current{*next, ++taken_requests_, before};
       return true;
     }
   }
-  if (!has_letter) return false;
+  if (!has_request) return false;
   current_ = Current{};
-  taken_.mailbox = mailbox_.take(current_->letter);
-  current_->number = ++taken_letters_;
+  taken_.mailbox = mailbox_.take(current_->request);
+  current_->number = ++taken_requests_;
   current_->before = before;
   return true;
 }
 
-/// Makes messages of letters, and sends those whose data is there. Data of several messages is read meanwhile, so a
+/// Makes messages of requests, and sends those whose data is there. Data of several messages is read meanwhile, so a
 /// copy that takes its time holds up no other. Returns whether anything was begun or sent.
-bool Proxy::send_letters() {
-  if (setup_.is_over()) return drop_letters();
+bool Proxy::send_requests() {
+  if (setup_.is_over()) return drop_requests();
   bool has_moved = false;
-  while (outgoing_.size() < kMostOutgoing && (current_ || take_letter()) && begin_message()) has_moved = true;
+  while (outgoing_.size() < kMostOutgoing && (current_ || take_request()) && begin_message()) has_moved = true;
   for (; !outgoing_.empty(); outgoing_.pop_front()) {
     const Outgoing& next = outgoing_.front();
     if (next.reading && !setup_.access->is_read(*next.reading)) break;
@@ -210,25 +210,25 @@ bool Proxy::send_letters() {
   return has_moved;
 }
 
-/// Notes all letters as sent, since the world is over. Returns whether there were any.
-bool Proxy::drop_letters() {
+/// Notes all requests as sent, since the world is over. Returns whether there were any.
+bool Proxy::drop_requests() {
   bool has_moved = !outgoing_.empty();
   for (const Outgoing& next : outgoing_)
     if (next.reading) setup_.access->release(*next.reading);
   outgoing_.clear();
-  for (; current_ || take_letter(); current_.reset()) has_moved = true;
+  for (; current_ || take_request(); current_.reset()) has_moved = true;
   sent_ = taken_;
   if (has_moved) note();
   return has_moved;
 }
 
-/// Makes the current letter's next message. Returns false if its data finds no room.
+/// Makes the current request's next message. Returns false if its data finds no room.
 bool Proxy::begin_message() {
-  const Letter::Kind kind = current_->letter.kind;
-  if (kind == Letter::Kind::kPut && current_->letter.bytes > 0 && !setup_.access->has_room()) return false;
-  const bool is_last = kind == Letter::Kind::kPut   ? begin_put(*current_)
-                       : kind == Letter::Kind::kGet ? begin_get(*current_)
-                                                    : begin_flush(*current_);
+  const Request::Kind kind = current_->request.kind;
+  if (kind == Request::Kind::kPut && current_->request.bytes > 0 && !setup_.access->has_room()) return false;
+  const bool is_last = kind == Request::Kind::kPut   ? begin_put(*current_)
+                       : kind == Request::Kind::kGet ? begin_get(*current_)
+                                                     : begin_flush(*current_);
   if (!is_last) return true;
   current_.reset();
   if (!outgoing_.empty()) {
@@ -248,41 +248,41 @@ Size Proxy::piece_of(Size bytes) const {
   return std::clamp(round_up(bytes / messages, Size{4096}), std::min(least, piece_), piece_);
 }
 
-/// Returns whether it was the letter's last message.
+/// Returns whether it was the request's last message.
 bool Proxy::begin_put(Current& current) {
-  const Letter& letter = current.letter;
+  const Request& request = current.request;
   Header header;
   header.kind = Kind::kPut;
-  header.to = letter.pe;
-  header.bytes = std::min(piece_of(letter.bytes), letter.bytes - current.done);
-  header.offset = letter.offset + current.done;
-  header.has_word = letter.has_word && current.done + header.bytes == letter.bytes;
+  header.to = request.pe;
+  header.bytes = std::min(piece_of(request.bytes), request.bytes - current.done);
+  header.offset = request.offset + current.done;
+  header.has_word = request.has_word && current.done + header.bytes == request.bytes;
   if (header.has_word) {
-    header.op = letter.op;
-    header.word = letter.word;
-    header.value = letter.value;
+    header.op = request.op;
+    header.word = request.word;
+    header.value = request.value;
   }
   outgoing_.push_back({header});
   if (header.bytes > 0) {
-    const auto* const from = static_cast<const std::byte*>(letter.local) + current.done;
+    const auto* const from = static_cast<const std::byte*>(request.local) + current.done;
     outgoing_.back().reading = setup_.access->read(from, header.bytes);
   }
   current.done += header.bytes;
-  peer(letter.pe).is_unflushed = true;
-  return current.done >= letter.bytes;
+  peer(request.pe).is_unflushed = true;
+  return current.done >= request.bytes;
 }
 
 bool Proxy::begin_get(Current& current) {
-  const Letter& letter = current.letter;
-  if (letter.bytes == 0) return true;
+  const Request& request = current.request;
+  if (request.bytes == 0) return true;
   Header header;
   header.kind = Kind::kGet;
-  header.to = letter.pe;
-  header.bytes = std::min(piece_, letter.bytes - current.done);
-  header.offset = letter.offset + current.done;
-  ask(header, static_cast<std::byte*>(letter.local) + current.done);
+  header.to = request.pe;
+  header.bytes = std::min(piece_, request.bytes - current.done);
+  header.offset = request.offset + current.done;
+  ask(header, static_cast<std::byte*>(request.local) + current.done);
   current.done += header.bytes;
-  return current.done >= letter.bytes;
+  return current.done >= request.bytes;
 }
 
 bool Proxy::begin_flush(Current& current) {
@@ -299,7 +299,7 @@ bool Proxy::begin_flush(Current& current) {
   return false;
 }
 
-/// Asks a PE for the current letter.
+/// Asks a PE for the current request.
 void Proxy::ask(Header header, std::byte* to) {
   header.value = ++questions_;
   asked_[questions_] = {to, header.bytes, header.to, current_->number};
@@ -321,7 +321,7 @@ bool Proxy::send(Header header, View payload) {
   return true;
 }
 
-/// Letters before the first one that waits for an answer are done.
+/// Requests before the first one that waits for an answer are done.
 void Proxy::note() {
   const bool all_answered = open_.empty();
   Counts answered = sent_;
@@ -333,7 +333,7 @@ void Proxy::note() {
        next = flushes_.erase(next))
     flushed_ = next->second.mailbox;
   mailbox_.note(sent_.mailbox, answered.mailbox, flushed_);
-  if (KernelLetters* const kernels = setup_.access->kernel_letters()) kernels->note(sent_.kernels, answered.kernels);
+  if (KernelRequests* const kernels = setup_.access->kernel_requests()) kernels->note(sent_.kernels, answered.kernels);
   setup_.ring();
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The proxy of a PE: a thread that sends the PE's letters as messages, and carries out those of other PEs.
+/// The proxy of a PE: a thread that sends the PE's requests as messages, and carries out those of other PEs.
 ///
 /// Messages of a PE are carried out in the order of their numbers, whatever order they arrive in. Data is placed before
 /// the word of its signal changes. A message that comes twice is carried out once. One that is not authentic is
@@ -25,9 +25,9 @@ struct ProxySetup {
   Place place;
   bootstrap::Key secret;
   Seal seal = Seal::kHeaders;
-  /// Wakes the PE's waits, whose words or letters may have changed.
+  /// Wakes the PE's waits, whose words or requests may have changed.
   std::function<void()> ring;
-  /// Returns whether the world is over: letters are dropped then, and nothing is written any more.
+  /// Returns whether the world is over: requests are dropped then, and nothing is written any more.
   std::function<bool()> is_over;
   /// Ends the world.
   std::function<void(const std::exception_ptr&)> on_error;
@@ -54,9 +54,9 @@ class Proxy {
   bool copy(void* to, const void* from, Size bytes);
   /// Returns the PEs of other nodes that were never heard. Any thread may call it.
   std::vector<int> unheard() const;
-  /// Returns how far the letters of kernels have come, for reports. Any thread may call it.
-  Letters letters() const;
-  /// Blocks until other PEs have carried out all letters so far, or the world is over.
+  /// Returns how far the requests of kernels have come, for reports. Any thread may call it.
+  Requests requests() const;
+  /// Blocks until other PEs have carried out all requests so far, or the world is over.
   void settle();
 
  private:
@@ -68,24 +68,24 @@ class Proxy {
     bool is_unflushed = false;             ///< a put was sent since the last flush
     std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
   };
-  /// Numbers of letters of the mailbox, and of those that kernels post in memory.
+  /// Numbers of requests of the mailbox, and of those that kernels post in memory.
   struct Counts {
     std::uint64_t mailbox = 0;
     std::uint64_t kernels = 0;
   };
-  /// The letter that is being made to messages.
+  /// The request that is being made to messages.
   struct Current {
-    Letter letter;
+    Request request;
     std::uint64_t number = 0;
-    Counts before;      ///< letters before it
+    Counts before;      ///< requests before it
     Size done = 0;      ///< bytes that are in messages, or asked for
     int next_peer = 0;  ///< of a flush
   };
-  /// A message of a letter. It waits for its data, which is read beside that of others, and for room.
+  /// A message of a request. It waits for its data, which is read beside that of others, and for room.
   struct Outgoing {
     Header header;
     std::optional<Reading> reading = {};
-    std::optional<Counts> ends = {};  ///< letters up to which all is sent with it
+    std::optional<Counts> ends = {};  ///< requests up to which all is sent with it
   };
   /// An answer to a PE that asked, or news for it.
   struct Answer {
@@ -95,20 +95,20 @@ class Proxy {
     std::optional<Reading> reading = {};
     std::uint64_t writes = 0;  ///< the mark of writes that have to be in memory before
   };
-  /// The answers that a letter waits for.
+  /// The answers that a request waits for.
   struct Open {
     int answers = 0;
-    Counts before;  ///< letters before it
+    Counts before;  ///< requests before it
   };
   /// Bytes of a get that were asked for.
   struct Asked {
     std::byte* to = nullptr;
     Size bytes = 0;
     int pe = 0;
-    std::uint64_t letter = 0;
+    std::uint64_t request = 0;
   };
 
-  void carry_out_now(const Letter& letter);
+  void carry_out_now(const Request& request);
   void run();
   void rest(bool is_held_up);
   bool step();
@@ -117,9 +117,9 @@ class Proxy {
   void tell_news(int pe, std::uint64_t look);
   bool send_answers();
   bool is_ready(Answer& answer);
-  bool take_letter();
-  bool send_letters();
-  bool drop_letters();
+  bool take_request();
+  bool send_requests();
+  bool drop_requests();
   bool begin_message();
   Size piece_of(Size bytes) const;
   bool begin_put(Current& current);
@@ -148,16 +148,16 @@ class Proxy {
   std::atomic<Size> bytes_;
   std::vector<Peer> peers_;
   std::optional<Current> current_;
-  std::deque<Outgoing> outgoing_;  // messages of letters, in their order
+  std::deque<Outgoing> outgoing_;  // messages of requests, in their order
   std::deque<Answer> answers_;
   std::map<std::uint64_t, Asked> asked_;     // by the number that the answer repeats
-  std::map<std::uint64_t, Open> open_;       // by letter
-  std::map<std::uint64_t, Counts> flushes_;  // letters that are sent and not answered, with all up to them
+  std::map<std::uint64_t, Open> open_;       // by request
+  std::map<std::uint64_t, Counts> flushes_;  // requests that are sent and not answered, with all up to them
   std::uint64_t questions_ = 0;
-  std::uint64_t taken_letters_ = 0;
+  std::uint64_t taken_requests_ = 0;
   Counts taken_;
   Counts sent_;
-  std::uint64_t flushed_ = 0;                         // letters of the mailbox up to the last flush that is answered
+  std::uint64_t flushed_ = 0;                         // requests of the mailbox up to the last flush that is answered
   std::chrono::steady_clock::time_point moved_ = {};  // when there was last something to do
   Bytes plain_, sealed_;
   std::optional<Heartbeats> heartbeats_;

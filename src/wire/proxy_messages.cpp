@@ -128,10 +128,10 @@ void Proxy::take_answer(const Header& header, View data) {
     setup_.access->write(found->second.to, data);
     setup_.access->finish();
   }
-  const std::uint64_t letter = found->second.letter;
+  const std::uint64_t request = found->second.request;
   asked_.erase(found);
-  if (--open_.at(letter).answers > 0) return;
-  open_.erase(letter);
+  if (--open_.at(request).answers > 0) return;
+  open_.erase(request);
   note();
 }
 

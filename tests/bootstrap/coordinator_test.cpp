@@ -37,7 +37,7 @@ std::pair<std::vector<int>, std::string> failure_in(Coordinator& coordinator) {
   return {to, text};
 }
 
-TEST(CoordinatorTest, GathersByPeWhoeverComesFirst) {
+TEST(CoordinatorTest, GathersByPeInAnyOrderOfArrival) {
   Coordinator coordinator = coordinator_of(3);
   coordinator.contribute(2, part(world(3), "x", "two"));
   coordinator.contribute(0, part(world(3), "x", "zero"));

@@ -57,7 +57,7 @@ Process squatter(const Job& job, int names) {
   return process;
 }
 
-TEST(HandOff, StrangersGetNoIdAndTakeNobodysPlace) {
+TEST(HandOff, StrangersGetNoIdAndTakeNoPlace) {
   const Job job(2);
   Process first = job.start(0);
   const Fd silent = job.connect();

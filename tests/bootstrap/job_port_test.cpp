@@ -39,7 +39,7 @@ Variables with(Variables variables, const std::string& one) {
 
 const std::string kSecret = "TANDEM_SECRET=0123456789abcdef0123456789abcdef";
 
-TEST(JobPort, BringsSeveralWorldsTogetherWhoeverComesFirst) {
+TEST(JobPort, BringsSeveralWorldsTogetherInAnyOrder) {
   const Variables variables = with(at_port(free_port()), kSecret);
   std::vector<Process> all;
   for (const int pe : {2, 1, 0}) all.push_back(start(pe, 3, variables));
@@ -61,7 +61,7 @@ TEST(JobPort, StaysOpenWhereARendezvousCannotBegin) {
   EXPECT_EQ(host->contents().secret, port.contents().secret);  // no world's number is lost
 }
 
-TEST(JobPort, TakesNobodyWithAnotherSecret) {
+TEST(JobPort, RefusesAnotherSecret) {
   const Variables place = at_port(free_port());
   Process first = start(0, 2, with(place, kSecret), {"environment", "600000"});
   Process stranger = start(1, 2, with(place, "TANDEM_SECRET=another secret of thirty-two chars"));

@@ -56,7 +56,7 @@ void lose_a_peer(const std::string& id, int pe, int size, const std::string& nex
     share(member, exchange, member.world());
     if (pe == 1) std::raise(SIGKILL);
     try {
-      member.barrier("nobody gets through");
+      member.barrier("no member gets through");
       expect(false, "an error");
     } catch (const std::runtime_error& error) {
       expect(std::string(error.what()).rfind("PE 1 is gone: ", 0) == 0,
@@ -121,7 +121,7 @@ void call_differently(const std::string& id, int pe, int size) {
     for (const std::size_t plan : {0, 1}) log.note(plan, call);
   try {
     log.note(1, pe == size - 1 ? 7 : 8);
-    member.barrier("nobody gets through");
+    member.barrier("no member gets through");
     expect(false, "an error");
   } catch (const InvalidArgument& error) {
     const std::string text = error.what();
@@ -203,7 +203,7 @@ void lose_the_host() {
   std::vector<std::string> errors(size);
   on_all([&](int pe) {
     errors[static_cast<std::size_t>(pe)] = text_of_error([&] {
-      for (;;) members[static_cast<std::size_t>(pe)]->barrier("nobody gets through");
+      for (;;) members[static_cast<std::size_t>(pe)]->barrier("no member gets through");
     });
   });
   for (const std::string& error : errors) expect_part(error, "the rendezvous failed: poll: Invalid argument");
@@ -277,7 +277,7 @@ void fork_and_share() {
     child();
     const std::clock_t before = std::clock();  // the time of the processor that this process has used
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    expect(std::clock() - before < CLOCKS_PER_SEC / 10, "a rendezvous that sleeps while nobody comes");
+    expect(std::clock() - before < CLOCKS_PER_SEC / 10, "a rendezvous that sleeps while no process arrives");
     std::cout << "forked" << std::endl;
   }
   member = std::make_unique<WorldMember>(place.id, place.pe, place.pes, kTimeout);

@@ -8,7 +8,7 @@
 
 namespace tandem::bootstrap::testing {
 
-/// Every member writes into everybody's memory, and everybody finds what all wrote, in its own and in the others'.
+/// Every member writes into the memory of all. Each finds what all wrote, in its own and in the others'.
 inline void share(WorldMember& member, FdExchange& exchange, const Team& team) {
   constexpr std::size_t words = 512;
   const auto value = [](int from, int to, std::size_t word) {

@@ -39,14 +39,14 @@ Process idle_connections_to(const UniqueId& id) {
   return process;
 }
 
-TEST(IdleConnections, OfAnotherUserDelayNobodyOnThisHost) {
+TEST(IdleConnections, OfAnotherUserDelayNoMemberOnThisHost) {
   if (!can_become_another_user()) GTEST_SKIP() << "only root can become another user";
   const UniqueId id = UniqueId::create();
   const Process idle = idle_connections_to(id);
   expect_a_world_of_two(id);
 }
 
-TEST(IdleConnections, OfAnotherUserDelayNobodyOverTcp) {
+TEST(IdleConnections, OfAnotherUserDelayNoMemberOverTcp) {
   if (!can_become_another_user()) GTEST_SKIP() << "only root can become another user";
   const UniqueId id = UniqueId::create();
   const Process idle = idle_connections_to(id);
@@ -54,7 +54,7 @@ TEST(IdleConnections, OfAnotherUserDelayNobodyOverTcp) {
   expect_a_world_of_two(proxy.id());
 }
 
-TEST(IdleConnections, OfThisUserDelayNobody) {
+TEST(IdleConnections, OfThisUserDelayNoMember) {
   const UniqueId id = UniqueId::create();
   const IdContents contents = contents_of(id);
   std::vector<Fd> idle;

@@ -83,7 +83,7 @@ TEST(UniqueIdTest, AnAddressThatIsNotThisHostsIsRefused) {
   EXPECT_THROW(UniqueId::create(""), InvalidArgument);
   EXPECT_THROW(UniqueId::create(std::string(100, 'a')), InvalidArgument);
   try {
-    UniqueId::create("192.0.2.1");  // of RFC 5737: nobody's
+    UniqueId::create("192.0.2.1");  // of RFC 5737: no host has it
     FAIL();
   } catch (const InvalidArgument& error) {
     EXPECT_THAT(error.what(), HasSubstr("192.0.2.1"));

@@ -124,7 +124,7 @@ class SlowHost {
   std::thread thread_;
 };
 
-TEST(WorldMemberTest, NobodyWaitsForAHostThatDoesNotRead) {
+TEST(WorldMemberTest, NoMemberWaitsForAHostThatDoesNotRead) {
   SlowHost host;
   const int messages = 400;  // of which the sockets take only a part
   {

@@ -137,7 +137,7 @@ CheckResult check_use_after_free(bool symmetric, bool another) {
       options);
 }
 
-TEST(Bounds, DataThatNobodyWroteIsNotRead) {
+TEST(Bounds, DataThatWasNotWrittenIsNotRead) {
   const auto place = [](const auto& body) {
     const CheckResult result = check_body(body);
     return result.clean() ? "clean" : result.findings.front().kind + ": " + result.findings.front().buffer;

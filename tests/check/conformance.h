@@ -18,7 +18,7 @@ struct Env {
 
   Symm<float> data, other;
   float* local = nullptr;   // source of puts, destination of gets
-  float* result = nullptr;  // where nobody else looks
+  float* result = nullptr;  // which no other kernel reads
   Signals words;
   Symm<Epoch> cell;  // for atomics
   Symm<LLPacket> packets;

@@ -86,7 +86,7 @@ TEST(Hang, NamesWhoSentPacketsBefore) {
   EXPECT_THAT(finding.missing, HasSubstr("packets of PE 0: packets whose flags never come")) << finding.text();
 }
 
-TEST(Hang, NamesTheCycleWhereEverybodyWaitsFirst) {
+TEST(Hang, NamesTheCycleWhereAllPesWaitFirst) {
   const Finding finding = hang_of(2, [](auto& block, const Env& e) {
     block.wait(e.words, 1, 1);
     block.notify(e.words, 1, 1 - block.pe());

@@ -54,7 +54,7 @@ void one_way(Programs& p) {
   add("packets one way, more under way than slots", kRacy, PacketCredit::kAfterReads, 3);
 }
 
-/// Everybody sends to everybody; `ahead`: a round is sent before the one before it is received.
+/// All PEs send to all; `ahead`: a round is sent before the one before it is received.
 void all_to_all(Programs& p) {
   const auto add = [&p](const char* name, bool racy, Epoch slots, bool ahead) {
     p.kernel(

@@ -1,4 +1,4 @@
-// Barriers: nobody leaves before everybody has come, with everything that was put before.
+// Barriers: no PE leaves before all have arrived, with everything that was put before.
 
 #include "tandem/barrier.h"
 
@@ -57,7 +57,7 @@ void expect_barrier(int pes, int nodes, std::uint64_t seed, int late) {
     Stream stream = world.make_stream("main");
     for (int launch = 0; launch < 2; ++launch) {
       stream.launch<Meet>({kBlocks, 32}, args);
-      barrier_on(stream, args.barrier, world.team());  // nobody's second launch puts into a first one that still looks
+      barrier_on(stream, args.barrier, world.team());  // no second launch puts into a first one that still looks
     }
     stream.synchronize();
     for (int i = 0; i < kBlocks; ++i)
@@ -65,7 +65,7 @@ void expect_barrier(int pes, int nodes, std::uint64_t seed, int late) {
   });
 }
 
-TEST(Barrier, NobodyLeavesBeforeEverybodyCame) {
+TEST(Barrier, NoPeLeavesBeforeAllHaveArrived) {
   for (int pes = 1; pes <= 9; ++pes)
     for (int late = -1; late < pes; ++late) expect_barrier(pes, 1, static_cast<std::uint64_t>(pes + late + 1), late);
 }

@@ -50,16 +50,16 @@ TEST(GpuAccess, GivesKernelsTheirWay) {
   MailSlot& slot = mail.slots[1];
   slot.head = mail_head(MailKind::kGet, SignalOp::kAdd, true, 1);
   slot.offset = 24;
-  EXPECT_FALSE(access.kernel_letters()->take());
+  EXPECT_FALSE(access.kernel_requests()->take());
   slot.number = 1;
-  const auto letter = access.kernel_letters()->take();
-  ASSERT_TRUE(letter);
-  EXPECT_EQ(letter->kind, wire::Letter::Kind::kGet);
-  EXPECT_EQ(letter->op, SignalOp::kAdd);
-  EXPECT_TRUE(letter->has_word);
-  EXPECT_EQ(letter->pe, 1);
-  EXPECT_EQ(letter->offset, 24);
-  access.kernel_letters()->note(1, 1);
+  const auto request = access.kernel_requests()->take();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->kind, wire::Request::Kind::kGet);
+  EXPECT_EQ(request->op, SignalOp::kAdd);
+  EXPECT_TRUE(request->has_word);
+  EXPECT_EQ(request->pe, 1);
+  EXPECT_EQ(request->offset, 24);
+  access.kernel_requests()->note(1, 1);
   EXPECT_EQ(mail.progress->answered, 1U);
 }
 

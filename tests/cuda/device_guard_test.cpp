@@ -14,7 +14,7 @@ namespace {
 
 using cuda::DeviceGuard;
 
-constexpr int kUnused = 0;  // current where nobody has chosen, and started by no test of this file
+constexpr int kUnused = 0;  // current where none was chosen, and started by no test of this file
 constexpr int kOwn = 1;
 constexpr int kOther = 2;
 

@@ -14,11 +14,11 @@ namespace {
 
 class ExpertGemmsOnSimulatedGpus : public ::testing::Test {
  public:
-  ~ExpertGemmsOnSimulatedGpus() override { have_hooked_gemms(true); }
+  ~ExpertGemmsOnSimulatedGpus() override { have_fused_gemms(true); }
 };
 
 TEST_F(ExpertGemmsOnSimulatedGpus, AreRefusedWithThePlanIfNoKernelSuits) {
-  have_hooked_gemms(false);
+  have_fused_gemms(false);
   CudaOptions cuda;
   cuda.heap_bytes = Size{64} << 20;
   CudaThreads(2, cuda).run([](World& world) {
@@ -29,7 +29,7 @@ TEST_F(ExpertGemmsOnSimulatedGpus, AreRefusedWithThePlanIfNoKernelSuits) {
     } catch (const Unsupported& error) {
       text = error.what();
     }
-    EXPECT_THAT(text, ::testing::HasSubstr("gemm: no kernels with hooks on these simulated GPUs"));
+    EXPECT_THAT(text, ::testing::HasSubstr("gemm: no kernels of fused GEMMs on these simulated GPUs"));
   });
 }
 

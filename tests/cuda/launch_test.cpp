@@ -1,4 +1,4 @@
-// A launch fails with its own error, and with nobody else's.
+// A launch fails with its own error, and with no other one.
 #include "cuda/driver/launch.h"
 
 #include <gtest/gtest.h>

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cuda/simulated/gpus.h"
+#include "support/error_of.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -18,18 +19,6 @@ using ::testing::HasSubstr;
 using world::Handles;
 
 constexpr Size kBytes = Size{2} << 20;
-
-template <class E, class Work>
-std::string error_of(Work work) {
-  try {
-    work();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "no error";
-}
 
 /// A range with memory of its own.
 std::byte* mapped(cuda::CudaMemory& memory, world::MemoryHandle handle) {

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 class OperatorsOnSimulatedGpus : public ::testing::Test {
  public:
-  ~OperatorsOnSimulatedGpus() override { have_hooked_gemms(true); }
+  ~OperatorsOnSimulatedGpus() override { have_fused_gemms(true); }
 
  protected:
   /// Returns the strategy of AllGather + GEMM on two PEs.
@@ -32,11 +32,11 @@ class OperatorsOnSimulatedGpus : public ::testing::Test {
   }
 };
 
-TEST_F(OperatorsOnSimulatedGpus, TakeTheSequentialFormWhereGemmsHaveNoHooksAndSaySoOnce) {
+TEST_F(OperatorsOnSimulatedGpus, TakeTheSequentialFormWhereGemmsAreNotFusedAndSaySoOnce) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(strategy({}), "overlapped");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
-  have_hooked_gemms(false);
+  have_fused_gemms(false);
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(strategy({}), "sequential");
   EXPECT_EQ(strategy({}), "sequential");
@@ -46,7 +46,7 @@ TEST_F(OperatorsOnSimulatedGpus, TakeTheSequentialFormWhereGemmsHaveNoHooksAndSa
 }
 
 TEST_F(OperatorsOnSimulatedGpus, RefuseFormsAndTilesThatTheCallerChose) {
-  have_hooked_gemms(false);
+  have_fused_gemms(false);
   EXPECT_THROW(strategy({.form = Form::kOverlapped}), Unsupported);
   EXPECT_THROW(strategy({.tile_n = 128}), Unsupported);
   EXPECT_EQ(strategy({.form = Form::kSequential}), "sequential");

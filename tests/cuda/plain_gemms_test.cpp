@@ -100,7 +100,7 @@ TEST_F(PlainGemmsTest, WithoutRoomForItsWorkspaceAreTheLibrarysOwn) {
   cuda::PlainGemms gemms;
   for (int run = 0; run < 3; ++run) EXPECT_FALSE(gemms.takes(gemm())) << "asked once for a stream";
   EXPECT_EQ(left(), 0);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "nobody else finds that error";
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "no other call finds that error";
 }
 
 TEST_F(PlainGemmsTest, WithoutRoomAndKernelAreOutOfMemory) {

@@ -57,13 +57,13 @@ void parts_that_differ() {
   const Memory out(gathered.size());
   well(tandem_all_gather_v(all.world, own.at(), out.at(), counts.data(), offsets.data(), TANDEM_U32, nullptr));
   well(tandem_synchronize(all.world, nullptr));
-  expect(out.contents() == gathered, "everybody's words");
+  expect(out.contents() == gathered, "all PEs' words");
   cuda(cudaMemset(out.at(), 0, gathered.size() * 4));
   cuda(cudaMemcpy(out.at(offsets[me]), own.at(), counts[me] * 4, cudaMemcpyDeviceToDevice));
   well(tandem_all_gather_v(all.world, out.at(offsets[me]), out.at(), counts.data(), offsets.data(), TANDEM_U32,
                            nullptr));
   well(tandem_synchronize(all.world, nullptr));
-  expect(out.contents() == gathered, "everybody's words, in place");
+  expect(out.contents() == gathered, "all PEs' words, in place");
 
   const Memory from(sent);
   const Memory to(wanted.size());
@@ -78,7 +78,7 @@ void parts_that_differ() {
   cuda(cudaGraphInstantiate(&made, graph, 0));
   for (int replay = 0; replay < 20; ++replay) cuda(cudaGraphLaunch(made, stream));
   well(tandem_synchronize(all.world, stream));
-  expect(to.contents() == wanted, "everybody's words for this PE");
+  expect(to.contents() == wanted, "all PEs' words for this PE");
   well(tandem_barrier(all.world));
   cudaGraphExecDestroy(made);
   cudaGraphDestroy(graph);

@@ -60,7 +60,7 @@ void other_threads() {
   std::thread([&] {
     try {
       calls_beside_their_gpu(all, data);
-      expect(is_started(0) == was_started, "no GPU started that nobody uses");
+      expect(is_started(0) == was_started, "no unused GPU started");
       well(tandem_world_destroy(all.world));
       all.world = nullptr;
       expect(current() == 0, "its GPU as before, behind the world");

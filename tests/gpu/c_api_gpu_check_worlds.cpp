@@ -87,7 +87,7 @@ void growth() {
   check_all_reduce(all, nullptr);
 }
 
-/// All wait for a message that nobody sends; a thread of the last PE ends that.
+/// All wait for a message that no PE sends; a thread of the last PE ends that.
 void aborts() {
   {
     const Joined all(60);

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <thread>
 
+#include "gpu/counted_check.h"
 #include "gpu/graph.h"
 #include "support/collective_rounds.h"
 #include "tandem/cuda.h"
@@ -27,19 +28,6 @@
 namespace tandem::test {
 
 namespace {
-
-int passed = 0;
-int failed = 0;
-
-void report(const std::string& what, const std::string& problem) {
-  if (problem.empty()) {
-    ++passed;
-    return;
-  }
-  ++failed;
-  std::printf("FAILED %s: %s\n", what.c_str(), problem.c_str());
-  std::fflush(stdout);
-}
 
 CudaOptions small_world(double timeout_s = 10) {
   CudaOptions options;
@@ -87,11 +75,11 @@ std::size_t check_in_one_world(int pes, std::span<const RoundsCase> cases, bool 
             fmt::format("{} of {} wrong, first: {}", results[i].wrong, results[i].checked, results[i].first_wrong);
       else if (results[i].hash != again[i].hash)
         problem = "two runs differ";
-      report(describe(cases[i], pes), problem);
+      count_check(describe(cases[i], pes), problem);
     }
   } catch (const std::exception& error) {
-    report(fmt::format("{}, case {} of {} in this world", describe(cases[at], pes), at + 1, cases.size()),
-           error.what());
+    count_check(fmt::format("{}, case {} of {} in this world", describe(cases[at], pes), at + 1, cases.size()),
+                error.what());
     return at + 1;
   }
   return cases.size();
@@ -215,7 +203,7 @@ void check_stall(int pes) {
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  report("a PE that comes late", problem);
+  count_check("a PE that comes late", problem);
 
   problem = "no error";
   try {
@@ -233,10 +221,10 @@ void check_stall(int pes) {
     problem = text.find("all PEs were waiting") != std::string::npos ? "" : text;
     std::printf("as it should be: %s\n", text.c_str());
   }
-  report("a world that stands still", problem);
+  count_check("a world that stands still", problem);
 }
 
-/// A wait that nobody answers ends with an error that names the signal, and the process goes on.
+/// A wait that no PE answers ends with an error that names the signal, and the process goes on.
 void check_timeout(int pes) {
   std::string problem = "no error";
   try {
@@ -252,7 +240,7 @@ void check_timeout(int pes) {
     problem = text.find("lonely[2]") != std::string::npos ? "" : text;
     std::printf("as it should be: %s\n", text.c_str());
   }
-  report("a wait that nobody answers", problem);
+  count_check("a wait that no PE answers", problem);
 
   problem = "no error";
   try {
@@ -272,7 +260,7 @@ void check_timeout(int pes) {
     problem = text.find("arrived") != std::string::npos ? "" : text;
     std::printf("as it should be: %s\n", text.c_str());
   }
-  report("a call that is missing on one PE", pes > 1 ? problem : "");
+  count_check("a call that is missing on one PE", pes > 1 ? problem : "");
   check_stall(pes);
   check(pes, std::vector{RoundsCase{collective_algorithms().front()}});
 }
@@ -304,7 +292,7 @@ void check_other_counts(int pes, bool by_gpus) {
   } catch (const Error& error) {
     problem = error.what();
   }
-  report(by_gpus ? "another count on one PE, compared by GPUs" : "another count on one PE", problem);
+  count_check(by_gpus ? "another count on one PE, compared by GPUs" : "another count on one PE", problem);
   check(pes, std::vector{RoundsCase{collective_algorithms().front()}});
 }
 
@@ -365,7 +353,7 @@ void check_other_counts_untouched(int pes) {
         std::printf("another count on PE %d: %s %s wrote to PE %d's output\n", pes - 1, name(info.collective),
                     info.name.c_str(), pe);
       }
-    report(fmt::format("another count on one PE, {} {}", name(info.collective), info.name), problem);
+    count_check(fmt::format("another count on one PE, {} {}", name(info.collective), info.name), problem);
   }
 }
 
@@ -399,8 +387,8 @@ void check_refused_plans(int pes) {
     problem = error.what();
   }
   for (std::size_t i = 0; i < list.size(); ++i)
-    report(fmt::format("blocks of 256 threads for {} {}", name(list[i].collective), list[i].name),
-           problem.empty() && refused[i] != pes ? fmt::format("refused by {} PEs", refused[i].load()) : problem);
+    count_check(fmt::format("blocks of 256 threads for {} {}", name(list[i].collective), list[i].name),
+                problem.empty() && refused[i] != pes ? fmt::format("refused by {} PEs", refused[i].load()) : problem);
 }
 
 int check_all(int replays, int only, bool every) {
@@ -437,8 +425,7 @@ int check_all(int replays, int only, bool every) {
     for (const bool by_gpus : {false, true}) check_other_counts(pes, by_gpus);
     stage("timeouts", pes);
   }
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return finish();
 }
 
 }  // namespace

@@ -30,6 +30,15 @@ inline void report(const std::string& what, const std::string& problem) {
   std::fflush(stdout);
 }
 
+/// Counts one check of thousands, and prints it if it failed and few others did.
+inline void count_check(const std::string& what, const std::string& problem) {
+  constexpr int kMostPrinted = 40;
+  ++(problem.empty() ? passed : failed);
+  if (problem.empty() || failed > kMostPrinted) return;
+  std::printf("FAILED %s: %s\n", what.c_str(), problem.c_str());
+  std::fflush(stdout);
+}
+
 /// The last line of a program of checks, and its exit code.
 inline int finish() {
   std::printf("%d passed, %d failed\n", passed, failed);

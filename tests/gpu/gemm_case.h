@@ -1,5 +1,5 @@
 #pragma once
-/// A GEMM with hooks on one GPU, its data, and its comparison with the host's reference.
+/// A fused GEMM on one GPU, its data, and its comparison with the host's reference.
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ inline std::string describe(const Case& c) {
       c.m, c.n, c.k, name(c.type), c.tile_n, static_cast<int>(c.order), c.shards, c.splits, c.me, c.panel_group, c.sms,
       c.own ? " own" : "", c.gated ? " gated" : "", c.notified ? " notified" : "", c.collected ? " collected" : "",
       c.layout == BLayout::kKxN ? " KxN" : "", c.biased ? " bias" : "", static_cast<int>(c.activation),
-      name(c.out_type), static_cast<int>(c.scales), c.shared ? " shared depth" : "");
+      name(c.out_type), static_cast<int>(c.scales), c.shared ? " stream-K" : "");
 }
 
 /// Small integers: their products' sums are exact in f32.

@@ -1,4 +1,4 @@
-// The GEMM with hooks on one GPU, against the host's reference on integers, so that every element must be exact.
+// The fused GEMM on one GPU, against the host's reference on integers, so that every element must be exact.
 //
 //   gemm_gpu_check [ROUNDS]     rounds of the test in which the rows of A arrive while the GEMM runs; default 20
 
@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "gpu/counted_check.h"
 #include "gpu/gemm_case.h"
 #include "tandem/advanced/gemm_order.h"
 #include "tandem/cuda.h"
@@ -17,37 +18,25 @@ namespace tandem::test {
 
 namespace {
 
-int passed = 0;
-int failed = 0;
-
-void report(const std::string& what, const std::string& problem) {
-  if (problem.empty()) {
-    ++passed;
-    return;
-  }
-  if (++failed <= 40) std::printf("FAILED %s: %s\n", what.c_str(), problem.c_str());
-  std::fflush(stdout);
-}
-
-/// Layouts of B, bias and activation, on tiles whole and cut, with and without hooks.
+/// Layouts of B, bias and activation, on tiles whole and cut, plain and fused.
 template <class T>
 void check_epilogue_of(World& world, Stream& stream, Buffers& buffers, DType type) {
   for (const BLayout layout : {BLayout::kNxK, BLayout::kKxN})
     for (const bool biased : {false, true})
       for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu})
-        for (const bool hooked : {false, true}) {
+        for (const bool fused : {false, true}) {
           Case c{300, 520, 264};
           c.type = c.out_type = type;
           c.layout = layout;
           c.biased = biased;
           c.activation = activation;
-          if (hooked) {
+          if (fused) {
             c.order = TileOrder::kOwnFirst;
             c.shards = 3;
             c.own = c.notified = true;
             c.sms = 2;
           }
-          report(describe(c), Check<T>(world, stream, buffers, c).run());
+          count_check(describe(c), Check<T>(world, stream, buffers, c).run());
         }
 }
 
@@ -58,17 +47,17 @@ void check_skinny(World& world, Stream& stream, Buffers& buffers) {
       Case c{m, world.machine().gpu.sm_count * Size{64} - 24, 8200};
       c.biased = biased;
       c.activation = biased ? Activation::kGelu : Activation::kNone;
-      report("few rows: " + describe(c), Check<bf16>(world, stream, buffers, c).run());
+      count_check("few rows: " + describe(c), Check<bf16>(world, stream, buffers, c).run());
     }
 }
 
-/// fp8 with each kind of scales, whole tiles and cut ones, plain and hooked.
+/// fp8 with each kind of scales, whole tiles and cut ones, plain and fused.
 template <class Out>
 void check_fp8(World& world, Stream& stream, Buffers& buffers) {
   using enum Case::Scales;
   for (const auto scales : {kNone, kOfTensors, kOfRowsAndColumns})
     for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kSilu})
-      for (const bool hooked : {false, true})
+      for (const bool fused : {false, true})
         for (const Size m : {128, 5, 300}) {
           Case c{m, 528, 272};
           c.type = DType::kE4M3;
@@ -77,13 +66,13 @@ void check_fp8(World& world, Stream& stream, Buffers& buffers) {
           c.scales = scales;
           c.activation = activation;
           c.biased = m == 300;
-          if (hooked) {
+          if (fused) {
             c.order = TileOrder::kOwnFirst;
             c.shards = 3;
             c.own = c.notified = true;
             c.collected = activation == Activation::kNone && !c.biased;
           }
-          report(describe(c), Check<fp8_e4m3, Out>(world, stream, buffers, c).run());
+          count_check(describe(c), Check<fp8_e4m3, Out>(world, stream, buffers, c).run());
         }
 }
 
@@ -95,7 +84,7 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
   const auto check = [&](Case c) {
     c.type = c.out_type = type;
     try {
-      report(describe(c), Check<T>(world, stream, buffers, c).run());
+      count_check(describe(c), Check<T>(world, stream, buffers, c).run());
     } catch (const Error&) {
       std::printf("in %s\n", describe(c).c_str());
       throw;
@@ -136,7 +125,7 @@ void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
 
 /// The last wave's depth is shared for one tile and for many: on all SMs, and on few SMs after whole tiles.
 template <class T>
-void check_shared_depth(World& world, Stream& stream, Buffers& buffers, DType type) {
+void check_stream_k(World& world, Stream& stream, Buffers& buffers, DType type) {
   for (const int tile_n : {256, 128, 192})
     for (const Size k : {2568, 4104})
       for (const int sms : {0, 4, 8}) {
@@ -148,21 +137,21 @@ void check_shared_depth(World& world, Stream& stream, Buffers& buffers, DType ty
         c.biased = true;
         c.activation = Activation::kRelu;
         Check<T> check(world, stream, buffers, c);
-        for (int i = 0; i < 3; ++i) report(describe(c), check.run());  // the same words and sums, call by call
+        for (int i = 0; i < 3; ++i) count_check(describe(c), check.run());  // the same words and sums, call by call
         if (tile_n == 256) {
           c.layout = BLayout::kKxN;
-          report(describe(c), Check<T>(world, stream, buffers, c).run());
+          count_check(describe(c), Check<T>(world, stream, buffers, c).run());
           c.layout = BLayout::kNxK;
         }
         c.order = k == 4104 ? TileOrder::kPeersFirst : TileOrder::kOwnFirst;
         c.shards = 3;
         c.splits = sms == 8 ? 2 : 1;
         c.own = c.notified = true;
-        report(describe(c), Check<T>(world, stream, buffers, c).run());
+        count_check(describe(c), Check<T>(world, stream, buffers, c).run());
         c.activation = Activation::kNone;
         c.biased = false;
         c.collected = true;
-        report(describe(c), Check<T>(world, stream, buffers, c).run());
+        count_check(describe(c), Check<T>(world, stream, buffers, c).run());
       }
   // More than half of H200's clusters have a tile: of 192 columns each of the others computes parts of two tiles, of
   // 256 some do.
@@ -171,7 +160,7 @@ void check_shared_depth(World& world, Stream& stream, Buffers& buffers, DType ty
     Case c{1500, 1024, 4104, type, tile_n};
     c.shared = true;
     Check<T> check(world, stream, buffers, c);
-    for (int i = 0; i < 10; ++i) report(describe(c), check.run());
+    for (int i = 0; i < 10; ++i) count_check(describe(c), check.run());
   }
 }
 
@@ -188,11 +177,12 @@ void check_late_rows(World& world, Stream& stream, Buffers& buffers, int rounds)
     c.shared = i >= 2;
     if (c.shared) c.k = 2568;
     Check<bf16> check(world, stream, buffers, c);
-    for (int j = 0; j < rounds; ++j) report("rows that arrive late: " + describe(c), check.run_late(copies, round++));
+    for (int j = 0; j < rounds; ++j)
+      count_check("rows that arrive late: " + describe(c), check.run_late(copies, round++));
   }
 }
 
-/// A gate that nobody opens ends with an error that names its word; a new world works.
+/// A gate that is not opened ends with an error that names its word; a new world works.
 void check_timeout() {
   std::string problem = "no error";
   CudaOptions options;
@@ -217,7 +207,7 @@ void check_timeout() {
     problem = text.find("arrived[") != std::string::npos ? "" : text;
     std::printf("as it should be: %s\n", text.c_str());
   }
-  report("a gate that nobody opens", problem);
+  count_check("a gate that is not opened", problem);
 }
 
 void check_refusals(World& world, Stream& stream, const Buffers& buffers) {
@@ -228,7 +218,7 @@ void check_refusals(World& world, Stream& stream, const Buffers& buffers) {
     } catch (const Error& error) {
       problem = std::string(error.what()).find(word) != std::string::npos ? "" : error.what();
     }
-    report("refusal: " + describe(c), problem);
+    count_check("refusal: " + describe(c), problem);
   };
   refused({64, 12, 64}, "n is 12");
   refused({64, 64, 12}, "k is 12");
@@ -259,19 +249,18 @@ int check_all(int rounds) {
       check_type<f16>(world, stream, buffers, DType::kF16);
       check_epilogue_of<bf16>(world, stream, buffers, DType::kBF16);
       check_epilogue_of<f16>(world, stream, buffers, DType::kF16);
-      check_shared_depth<bf16>(world, stream, buffers, DType::kBF16);
-      check_shared_depth<f16>(world, stream, buffers, DType::kF16);
+      check_stream_k<bf16>(world, stream, buffers, DType::kBF16);
+      check_stream_k<f16>(world, stream, buffers, DType::kF16);
       check_skinny(world, stream, buffers);
       check_fp8<bf16>(world, stream, buffers);
       check_fp8<f16>(world, stream, buffers);
       check_fp8<fp8_e4m3>(world, stream, buffers);
-      std::printf("plain and hooked: %d passed, %d failed\n", passed, failed);
+      std::printf("plain and fused: %d passed, %d failed\n", passed, failed);
       check_late_rows(world, stream, buffers, rounds);
     });
   }
   check_timeout();
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return finish();
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The grouped GEMM with hooks on one GPU, with tables of panels that the GPU makes. It is compared with sums by the
+// The grouped fused GEMM on one GPU, with tables of panels that the GPU makes. It is compared with sums by the
 // host on integers, with scales of any bits, so every element must be exact. Gated activations have an approximated
 // exponential, which may change the last bit of a result.
 //
@@ -17,6 +17,7 @@
 #include "gemm/host/host_gemm.h"
 #include "gemm/host/reference.h"
 #include "gemm/host/scaled_tile.h"
+#include "gpu/counted_check.h"
 #include "gpu/grouped_gemm_case.h"
 #include "support/in_threads.h"
 #include "tandem/cuda.h"
@@ -27,26 +28,15 @@ namespace tandem::test {
 
 namespace {
 
-int passed = 0;
-int failed = 0;
 Epoch late_rounds = 1;  // words only grow
-
-void report(const std::string& what, const std::string& problem) {
-  if (problem.empty()) {
-    ++passed;
-    return;
-  }
-  if (++failed <= 40) std::printf("FAILED %s: %s\n", what.c_str(), problem.c_str());
-  std::fflush(stdout);
-}
 
 /// Reports what `problem_of` returns, or the error that it throws.
 template <class Run>
 void attempt(const std::string& what, const Run& problem_of) {
   try {
-    report(what, problem_of());
+    count_check(what, problem_of());
   } catch (const std::exception& error) {
-    report(what, error.what());
+    count_check(what, error.what());
   }
 }
 
@@ -325,8 +315,7 @@ int run(int rounds) {
     check_type<bf16>(world, stream, copies, buffers, rounds);
     check_type<f16>(world, stream, copies, buffers, rounds);
   });
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return finish();
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ void other_counts(bool by_gpus) {
     expect(contains(error, "count 999") && contains(error, "count 1000"), "not: " + error);
     std::vector<unsigned char> after(4000);
     world.copy_out(after.data(), out.local(), 4000);
-    expect(after == before, "an output that nobody has touched");
+    expect(after == before, "an untouched output");
   }
   join_anew();
 }
@@ -151,7 +151,7 @@ void failed_program() {
 }
 
 /// PE 0's kernel gives up, and its program synchronizes by CUDA alone: what destroys the world tells the others, and
-/// waits for nobody. The threads that learn of it start no GPU.
+/// waits for no process. The threads that learn of it start no GPU.
 void unreported_end() {
   const Placement place = placement_from_environment();
   const double at = now_ms();
@@ -171,7 +171,7 @@ void unreported_end() {
     }
   }
   std::printf("after %.0f ms: destroyed\n", now_ms() - at);
-  expect(now_ms() - at < 15000, "nobody who waits for another one's end");
+  expect(now_ms() - at < 15000, "no process that waits for another one's end");
   if (place.pe > 0) expect(!is_started(0), "nothing of this process on GPU 0");
   join_anew();
 }

@@ -98,7 +98,7 @@ std::size_t free_memory() {
 
 /// 100 worlds, one after the other: what they took is given back.
 void again() {
-  // Stays, so that all can wait until everybody's last world is gone: a peer's mapping keeps this PE's memory.
+  // Stays, so that all can wait until the last world of every process is gone: a peer's mapping keeps this PE's memory.
   CudaProcess outer(placement_from_environment(), small_world());
   const auto once = [] {
     CudaProcess process(placement_from_environment(), small_world());
@@ -169,7 +169,7 @@ void cost_of_check() {
   }
 }
 
-/// One timeline of all PEs, whose clocks agree: PE 0 has it, with work and signals of everybody.
+/// One timeline of all PEs, whose clocks agree: PE 0 has it, with work and signals of all.
 void timeline() {
   CudaOptions options = small_world();
   options.record.on = true;

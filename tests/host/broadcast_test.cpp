@@ -22,7 +22,7 @@ Size wrong(const std::byte* data, int call) {
   return wrong;
 }
 
-/// Sets a flag at the latest when it is destroyed, so that a root that fails leaves nobody waiting.
+/// Sets a flag at the latest when it is destroyed, so that a root that fails leaves no PE waiting.
 struct FlagAtEnd {
   std::atomic<bool>& flag;
   ~FlagAtEnd() { flag = true; }

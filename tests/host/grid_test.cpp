@@ -14,25 +14,14 @@
 #include <stdexcept>
 #include <thread>
 
+#include "support/body_kernel.h"
 #include "support/host_pes.h"
 #include "tandem/error.h"
 
 namespace tandem {
 namespace {
 
-template <class Body>
-struct Kernel {
-  using Args = Body;
-  template <class Block>
-  static void run(Block& block, const Args& body) {
-    body(block);
-  }
-};
-
-template <class Body>
-void launch(Stream& stream, Grid grid, const Body& body) {
-  stream.launch<Kernel<Body>>(grid, body);
-}
+using test::launch;
 
 TEST(HostGrid, ManyBlocksOfManyPesGoForwardOnFewProcessors) {
   constexpr int kPes = 8, kBlocks = 32, kRounds = 50;
@@ -148,7 +137,7 @@ TEST(HostGrid, AWaitInVainEndsAllPesAndSaysWhatItWaitedFor) {
     launch(stream, {4, 64}, [=](auto& block) {
       block.notify_all(mine, 1);
       if (block.pe() == 1 && block.index() == 2)
-        block.wait(mine + 5, 1, 7);  // nobody makes it 7
+        block.wait(mine + 5, 1, 7);  // it never becomes 7
       else
         block.wait(mine + (6 + block.pe()), 1, 2);  // nor this one
     });

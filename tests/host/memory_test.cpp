@@ -9,29 +9,19 @@
 
 #include "bootstrap/protocol/fd.h"
 #include "host/world/available_memory.h"
+#include "support/error_of.h"
 #include "tandem/error.h"
 
 namespace tandem::host {
 namespace {
 
 using bootstrap::Fd;
+using test::error_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using world::Handles;
 
 constexpr Size kBytes = Size{2} << 20;
-
-template <class E, class Work>
-std::string error_of(Work work) {
-  try {
-    work();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "no error";
-}
 
 Fd file_of(Size bytes, int seals) {
   Fd file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));

@@ -1,4 +1,4 @@
-/// The GEMM with hooks on CPUs, as the operators use it: every form, mover, direction, reduction and finish, exact.
+/// The fused GEMM on CPUs, as the operators use it: every form, mover, direction, reduction and finish, exact.
 
 #include <gtest/gtest.h>
 

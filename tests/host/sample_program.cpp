@@ -121,7 +121,7 @@ void check_collectives() {
   check<BroadcastStaged>("broadcast staged", kLarge, kLarge, of_root, kLarge);
 }
 
-/// One GEMM of f32 with hooks, and the kernel that works beside it.
+/// One fused GEMM of f32, and the kernel that works beside it.
 class Layer {
  public:
   static constexpr Size kRows = 97, kColumns = 40, kDepth = 24;

@@ -24,7 +24,7 @@ TEST(TaskQueue, WhoWaitsRunsTasksThatHaveNotBegun) {
   EXPECT_TRUE(has_run_here);
 }
 
-TEST(TaskQueue, ItsThreadFindsATaskForWhichNobodyWaits) {
+TEST(TaskQueue, ItsThreadFindsATaskForWhichNoThreadWaits) {
   TaskQueue queue;
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 10; ++i) {

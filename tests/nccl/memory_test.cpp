@@ -120,7 +120,7 @@ TEST(NcclOneSided, PutsArriveBeforeTheirSignals) {
         }
         ASSERT_EQ(error_of(ncclWaitSignal(r.n, all.data(), r.comm, nullptr), r.comm), "");
         for (int peer = 0; peer < r.n; ++peer) ASSERT_EQ(window.ints()[peer * kCount + kCount - 1], 10 * round + peer);
-        int value = 0;  // nobody puts before all have read
+        int value = 0;  // no rank puts before all have read
         ASSERT_EQ(error_of(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, r.comm, nullptr)), "");
       }
       EXPECT_THAT(error_of(ncclSignal(0, 16, 0, 0, r.comm, nullptr), r.comm), StartsWith("4: sigIdx: 16 given"));

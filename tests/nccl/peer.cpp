@@ -134,7 +134,7 @@ int main(int, char** arguments) {
     say(fmt::format("state {}", static_cast<int>(state(comm))));
     shrink(comm, ranks - 1);
   }
-  if (deed == "leave") {  // the last rank ends and nobody waits for it: no error until somebody calls
+  if (deed == "leave") {  // the last rank ends and no rank waits for it: no error until one calls
     char end = 0;
     if (::read(STDIN_FILENO, &end, 1) < 0) return 1;  // until the test lets it go on
     if (is_last) ::_exit(0);

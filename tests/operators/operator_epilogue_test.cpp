@@ -125,7 +125,7 @@ TEST(OperatorEpilogue, ActivationsAreOfTheWholeSumBeforeItIsRounded) {
       }
 }
 
-// Everybody adds up everything: tiles for all PEs (GemmBroadcast).
+// Each PE adds up all tiles: tiles for all PEs (GemmBroadcast).
 TEST(OperatorEpilogue, ExactInOneShot) {
   for (const DType type : {DType::kBF16, DType::kE4M3}) {
     EpilogueCase c;

@@ -139,7 +139,7 @@ struct TwoHosts {
   std::vector<std::unique_ptr<MismatchDetector>> logs;
 };
 
-TEST(MismatchDetector, NewsTellAnotherHostWhoeverCallsFirst) {
+TEST(MismatchDetector, NewsReachAnotherHostInAnyOrderOfCalls) {
   for (const bool calls_first : {false, true}) {
     TwoHosts hosts;
     for (Size call = 0; call < 600; ++call) {

@@ -117,7 +117,7 @@ TEST(BadKernelInput, PacketsBeginAtMultiplesOf16Bytes) {
   EXPECT_EQ(refusal([](auto& b, const Env& e) { b.ll_put(e.packets + 2, e.local, 2, 1, 1); }), "");
 }
 
-TEST(BadKernelInput, NobodyWaitsForTheFlagOfPacketsThatNobodyWrote) {
+TEST(BadKernelInput, NoBlockWaitsForTheFlagOfUnwrittenPackets) {
   const Epoch lower_half_is_0 = Epoch{1} << 32;
   const auto get = [](Epoch epoch) {
     return [epoch](auto& b, const Env& e) { b.template ll_get<float, float>(e.packets.local(), 2, epoch); };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/block_cases.h"
+#include "support/body_kernel.h"
 #include "support/every_operation.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
@@ -15,17 +16,8 @@ namespace tandem {
 namespace {
 
 template <class Body>
-struct Kernel {
-  using Args = Body;
-  template <class Block>
-  static void run(Block& block, const Args& body) {
-    body(block);
-  }
-};
-
-template <class Body>
 void launch(Stream& stream, Grid grid, const Body& body) {
-  stream.launch<Kernel<Body>>(grid, body);
+  test::launch(stream, grid, body);
   stream.synchronize();
 }
 
@@ -438,7 +430,7 @@ TEST(Block, TeamsNumberTheirOwnPes) {
         block.notify_all(words, 1);
         block.wait_all(words, 1);
       };
-      stream.launch<Kernel<decltype(body)>>({1, 32}, body, odd);
+      stream.launch<test::BodyKernel<decltype(body)>>({1, 32}, body, odd);
       stream.synchronize();
     }
     world.barrier();

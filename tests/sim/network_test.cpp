@@ -1,4 +1,4 @@
-// Ports, bridges and NICs hold up whoever moves data over them.
+// Ports, bridges and NICs hold up all that move data over them.
 
 #include "sim/transfer/network.h"
 

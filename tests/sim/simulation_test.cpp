@@ -208,7 +208,7 @@ TEST(Simulation, WaitsThatNeverEndAreDrawnAsWaits) {
   EXPECT_EQ(timeline.label(stuck->label), "wait token");
 }
 
-TEST(Simulation, StreamThatNobodyReleasesIsReported) {
+TEST(Simulation, StreamThatIsNotReleasedIsReported) {
   const std::string report = deadlock_of([] {
     Simulation simulation(load_machine("h200x4"), 1);
     simulation.run([](World& world) {

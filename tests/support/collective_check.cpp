@@ -20,7 +20,7 @@ namespace tandem::test {
 
 namespace {
 
-constexpr Size kGuard = 64;  // elements around every buffer that nobody may touch
+constexpr Size kGuard = 64;  // elements around every buffer that no PE may touch
 constexpr int kGuardByte = 0xA5;
 
 Machine machine_of(const CollectiveCase& c) {

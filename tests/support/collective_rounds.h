@@ -113,7 +113,7 @@ class CollectiveRounds {
 
  private:
   static constexpr int kCalls = 3;    // back to back
-  static constexpr Size kGuard = 64;  // elements around every buffer that nobody may touch
+  static constexpr Size kGuard = 64;  // elements around every buffer that no PE may touch
   static constexpr int kGuardByte = 0xA5;
 
   struct Buffers {

@@ -217,7 +217,7 @@ class OperatorRoundCases {
           if (op == Operator::kGemmAllReduce) c.options.shots = 2;
           all.push_back(c);
           c.options.m = 300;
-          c.options.k = Size{3072} * (op == Operator::kAllGatherGemm ? 1 : pes_);  // a shared depth
+          c.options.k = Size{3072} * (op == Operator::kAllGatherGemm ? 1 : pes_);  // stream-K
           all.push_back(c);
         }
     }

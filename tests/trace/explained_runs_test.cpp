@@ -40,7 +40,7 @@ Timeline recorded(const Place& place, const std::function<void(World&, Stream&)>
     work(world, stream);
   });
   Timeline timeline = simulation.timeline();
-  timeline.end = timeline.begin;  // messages for which nobody waits may arrive later
+  timeline.end = timeline.begin;  // messages for which no PE waits may arrive later
   for (const Span& span : timeline.spans)
     if (!is_resource(timeline.lanes[span.lane].kind)) timeline.end = std::max(timeline.end, span.end);
   return timeline;

@@ -35,7 +35,7 @@ TEST(SignalMatch, LastOfSeveralWords) {
   const auto released = match.released_by(wait(0, 0, 3, 5, 0, 40));
   ASSERT_TRUE(released);
   EXPECT_EQ(released->lane, 2U);
-  EXPECT_FALSE(match.released_by(wait(0, 0, 4, 5, 0, 40)));  // nobody is known to have changed the fourth
+  EXPECT_FALSE(match.released_by(wait(0, 0, 4, 5, 0, 40)));  // no PE is known to have changed the fourth
 }
 
 TEST(SignalMatch, ComparesAsTheWaitDoes) {

@@ -279,7 +279,7 @@ TEST_F(TunedPlans, TakeWhatTheCacheHas) {
   EXPECT_NE(planned(nothing, chosen)[0].communication_sms, 7) << "another shape";
 }
 
-/// The file changes while the PEs read it: nobody takes what not all have.
+/// The file changes while the PEs read it: no PE takes what not all have.
 TEST_F(TunedPlans, DoWithoutWhereThePesDisagree) {
   ::setenv(kOperatorCacheVariable, file_.c_str(), 1);
   const auto damage = [&](World& world) {

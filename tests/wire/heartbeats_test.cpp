@@ -118,7 +118,7 @@ TEST_F(Heart, LosesAPeThatIsCutOff) {
   for (int pe = kHost; pe < kPes; ++pe) await([&] { return has_lost(pe, 1); });
 }
 
-/// PE 4 hears PE 1 for its host. If PE 4 is stopped, all lose it, and nobody takes PE 1 for lost.
+/// PE 4 hears PE 1 for its host. If PE 4 is stopped, all lose it, and none takes PE 1 for lost.
 TEST_F(Heart, LosesTheOneThatIsStoppedAndNotThoseThatItHears) {
   start(2);
   state(4).is_stopped = true;

@@ -35,4 +35,4 @@ tandem_wire_mutant(authentication message "s/(raw\\(from_.*\\)\\)) != 0/\\1 > 0/
 tandem_wire_mutant(heartbeats proxy "s/send\\(header, \\{\\}\\);  .*/{}/" "Heart.BeatsAlongTheRailAlone")
 tandem_wire_mutant(answers_to_flushes proxy "/::ask/,/^}/ s/\\+\\+open_.*//"
                    "Proxies.AnswerFlushesOnceTheOtherSideHasAnswered")
-tandem_wire_mutant(data_before_answers proxy "s/!setup_.access->are_written\\(answer.writes\\)/false/" "KernelLetters.AreAnsweredOnceDataIsInPlace")
+tandem_wire_mutant(data_before_answers proxy "s/!setup_.access->are_written\\(answer.writes\\)/false/" "KernelRequests.AreAnsweredOnceDataIsInPlace")

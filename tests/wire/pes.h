@@ -104,10 +104,10 @@ class Pes {
   Pes& operator=(const Pes&) = delete;
 
   Proxy& proxy(int pe) { return *proxies_[static_cast<std::size_t>(pe)]; }
-  std::uint64_t post(int pe, const Letter& letter) { return proxy(pe).mailbox().try_post(letter); }
-  /// Blocks until all letters of a PE so far are carried out, or the world is over.
+  std::uint64_t post(int pe, const Request& request) { return proxy(pe).mailbox().try_post(request); }
+  /// Blocks until all requests of a PE so far are carried out, or the world is over.
   void settle(int pe) {
-    const std::uint64_t number = post(pe, {.kind = Letter::Kind::kFlush});
+    const std::uint64_t number = post(pe, {.kind = Request::Kind::kFlush});
     await([&] { return is_over_ || proxy(pe).mailbox().is_answered(number); });
   }
   std::byte* memory(int pe) { return memory_.data() + pe * kBytes; }

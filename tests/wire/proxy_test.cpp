@@ -1,4 +1,4 @@
-// Letters between proxies, over messages that are late, out of order and repeated.
+// Requests between proxies, over messages that are late, out of order and repeated.
 #include <gmock/gmock.h>
 
 #include "wire/pes.h"
@@ -13,21 +13,21 @@ using testing::Wrapped;
 
 constexpr Size kWord = Pes::kBytes - 8;
 
-Letter put(int pe, void* from, Size offset, Size bytes) {
-  Letter letter;
-  letter.pe = pe;
-  letter.local = from;
-  letter.offset = offset;
-  letter.bytes = bytes;
-  return letter;
+Request put(int pe, void* from, Size offset, Size bytes) {
+  Request request;
+  request.pe = pe;
+  request.local = from;
+  request.offset = offset;
+  request.bytes = bytes;
+  return request;
 }
 
-Letter with_word(Letter letter, Epoch value, SignalOp op = SignalOp::kSet) {
-  letter.has_word = true;
-  letter.word = kWord;
-  letter.value = value;
-  letter.op = op;
-  return letter;
+Request with_word(Request request, Epoch value, SignalOp op = SignalOp::kSet) {
+  request.has_word = true;
+  request.word = kWord;
+  request.value = value;
+  request.op = op;
+  return request;
 }
 
 Disorder disorder(std::uint64_t seed) { return {.seed = seed, .delayed_polls = 6, .repeated_per_mille = 200}; }
@@ -105,8 +105,8 @@ TEST(Proxies, FetchData) {
     std::vector<std::byte> source(100'000, std::byte{5});
     std::vector<std::byte> copy(source.size());
     pes.post(0, put(1, source.data(), 8, static_cast<Size>(source.size())));
-    Letter get = put(1, copy.data(), 8, static_cast<Size>(copy.size()));
-    get.kind = Letter::Kind::kGet;
+    Request get = put(1, copy.data(), 8, static_cast<Size>(copy.size()));
+    get.kind = Request::Kind::kGet;
     const std::uint64_t number = pes.post(0, get);
     await([&] { return pes.proxy(0).mailbox().is_answered(number); });
     EXPECT_EQ(copy, source) << "seed " << seed;
@@ -159,7 +159,7 @@ TEST(Proxies, AnswerFlushesOnceTheOtherSideHasAnswered) {
           }});
   std::uint64_t source = 1;
   pes.post(0, put(1, &source, 8, 8));
-  const std::uint64_t flush = pes.post(0, {.kind = Letter::Kind::kFlush});
+  const std::uint64_t flush = pes.post(0, {.kind = Request::Kind::kFlush});
   await([&] { return state.waits_after_both > 1; });  // the put and the flush were sent, and no message came
   EXPECT_FALSE(pes.proxy(0).mailbox().is_answered(flush));
   state.is_deaf = false;
@@ -168,11 +168,11 @@ TEST(Proxies, AnswerFlushesOnceTheOtherSideHasAnswered) {
 }
 
 TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
-  const auto error_of = [](Letter letter) {
+  const auto error_of = [](Request request) {
     Pes pes(2);
     std::vector<std::byte> source(4096);
-    letter.local = source.data();
-    pes.post(0, letter);
+    request.local = source.data();
+    pes.post(0, request);
     pes.settle(0);
     for (Size i = 0; i < Pes::kBytes; ++i)
       if (pes.memory(1)[i] != std::byte{}) return std::string("memory was written");
@@ -182,14 +182,14 @@ TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
   EXPECT_THAT(error_of(put(1, nullptr, kEnd - 8, 9)),
               HasSubstr("PE 1: PE 0 reaches for bytes 524280 to 524289 of PE 1"));
   EXPECT_THAT(error_of(put(1, nullptr, -8, 8)), HasSubstr("PE 0 reaches for bytes -8"));
-  Letter far_word = with_word(put(1, nullptr, 0, 0), 1);
+  Request far_word = with_word(put(1, nullptr, 0, 0), 1);
   far_word.word = kEnd;
   EXPECT_THAT(error_of(far_word), HasSubstr("PE 0 reaches for bytes 524288 to 524296"));
-  Letter odd_word = with_word(put(1, nullptr, 0, 0), 1);
+  Request odd_word = with_word(put(1, nullptr, 0, 0), 1);
   odd_word.word = 12;
   EXPECT_THAT(error_of(odd_word), HasSubstr("PE 0 signals offset 12 of PE 1, allowed are multiples of 8"));
-  Letter get = put(1, nullptr, kEnd, 1);
-  get.kind = Letter::Kind::kGet;
+  Request get = put(1, nullptr, kEnd, 1);
+  get.kind = Request::Kind::kGet;
   EXPECT_THAT(error_of(get), HasSubstr("PE 0 reaches for bytes 524288 to 524289"));
 }
 
@@ -221,13 +221,13 @@ TEST(Proxies, DropWhatIsNotAuthentic) {
   EXPECT_EQ(pes.error(), "");
 }
 
-TEST(Mailbox, TakesNoMoreLettersThanItHolds) {
+TEST(Mailbox, TakesNoMoreRequestsThanItHolds) {
   Mailbox mailbox({nullptr, 64, 2, 0, 1}, [] {});
   for (std::uint64_t i = 1; i <= 4096; ++i) ASSERT_EQ(mailbox.try_post({}), i);
   EXPECT_EQ(mailbox.try_post({}), 0U);
-  Letter letter;
-  EXPECT_TRUE(mailbox.has_letter());
-  EXPECT_EQ(mailbox.take(letter), 1U);
+  Request request;
+  EXPECT_TRUE(mailbox.has_request());
+  EXPECT_EQ(mailbox.take(request), 1U);
   EXPECT_EQ(mailbox.try_post({}), 4097U);
 }
 

@@ -1,6 +1,7 @@
 #include "world/cases.h"
 
 #include <iterator>
+#include <mutex>
 
 #include "support/operator_round_cases.h"
 #include "support/pairwise.h"
@@ -111,6 +112,17 @@ std::vector<std::string> run_operators(World& world, const std::vector<OperatorC
     if (count > 0) wrong.push_back(fmt::format("{}: {} wrong", describe(c), count));
   }
   return wrong;
+}
+
+std::vector<std::string> answers_of_threads(int pes, const std::function<std::vector<std::string>(World&)>& run) {
+  std::mutex mutex;
+  std::vector<std::string> answers;
+  WorldThreads(pes, host_options()).run([&](World& world) {
+    const std::vector<std::string> own = run(world);
+    const std::lock_guard lock(mutex);
+    answers.insert(answers.end(), own.begin(), own.end());
+  });
+  return answers;
 }
 
 }  // namespace tandem::test

@@ -2,6 +2,8 @@
 /// The collectives and operators that are run on CPUs, and how one PE runs them.
 
 #include <atomic>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "support/collective_rounds.h"
@@ -26,5 +28,8 @@ std::vector<OperatorCase> operator_cases(int pes);
 /// This PE's part. The texts name cases that were wrong.
 std::vector<std::string> run_collectives(World& world, const std::vector<RoundsCase>& cases);
 std::vector<std::string> run_operators(World& world, const std::vector<OperatorCase>& cases);
+
+/// Runs a program on the PEs of a world of threads. Returns the texts that it returns.
+std::vector<std::string> answers_of_threads(int pes, const std::function<std::vector<std::string>(World&)>& run);
 
 }  // namespace tandem::test

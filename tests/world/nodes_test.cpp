@@ -121,15 +121,7 @@ class OnNodes : public ::testing::TestWithParam<Nodes> {
   template <class Run>
   static std::vector<std::string> by_threads(const Run& run) {
     const Variable size("TANDEM_NODE_SIZE", std::to_string(GetParam().size));
-    std::mutex mutex;
-    std::vector<std::string> wrong;
-    WorldThreads threads(pes(), host_options());
-    threads.run([&](World& world) {
-      const std::vector<std::string> own = run(world);
-      const std::lock_guard lock(mutex);
-      wrong.insert(wrong.end(), own.begin(), own.end());
-    });
-    return wrong;
+    return answers_of_threads(pes(), run);
   }
 };
 
@@ -173,7 +165,7 @@ struct PutAndWait {
   }
 };
 
-TEST(Nodes, ATimeOutNamesTheProxyAndItsLetters) {
+TEST(Nodes, ATimeOutNamesTheProxyAndItsRequests) {
   const Variable size("TANDEM_NODE_SIZE", "1");
   WorldOptions options = host_options();
   options.timeout_s = options.arrival_timeout_s = 0.2;
@@ -185,9 +177,10 @@ TEST(Nodes, ATimeOutNamesTheProxyAndItsLetters) {
     stream.synchronize();
     return std::vector<std::string>{};
   });
-  EXPECT_THAT(errors, ::testing::Contains(::testing::ContainsRegex(
-                          "block 0 gave up waiting for the proxy of PE [01] to carry out letter 2, found 1 .letters: 2 "
-                          "posted, 2 sent, 1 answered.")));
+  EXPECT_THAT(errors,
+              ::testing::Contains(::testing::ContainsRegex(
+                  "block 0 gave up waiting for the proxy of PE [01] to carry out request 2, found 1 .requests: 2 "
+                  "posted, 2 sent, 1 answered.")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OnNodes, ::testing::Values(Nodes{2, 1}, Nodes{2, 2}, Nodes{3, 1}),

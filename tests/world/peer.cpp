@@ -36,7 +36,7 @@ FaultyDevices& devices() {
 }
 
 /// PE 0's kernel gives up, PE 1's ends for that, and neither is synchronized by the library before their worlds are
-/// destroyed. PE 2 learns why, and nobody waits for it.
+/// destroyed. PE 2 learns why, and no PE waits for it.
 void abort_waits(const PeerPlace& place, bool leaves_first) {
   WorldProcess process(place.id, place.pe, place.pes,
                        options(30, place.pe == 0 ? 3 : 600));  // by then PE 1 waits on a busy machine too
@@ -66,7 +66,7 @@ void come_late(const PeerPlace& place) {
   world.barrier();
 }
 
-/// All PEs wait, and nobody will come.
+/// All PEs wait for a signal that is never sent.
 void stand_still(const PeerPlace& place) {
   WorldProcess process(place.id, place.pe, place.pes, options(0.2));
   World& world = process.world();
@@ -233,7 +233,7 @@ void start_too_many_threads() {
   expect_error<RuntimeFailure>("thread of PE 1", [&] { threads.run([](World& world) { world.barrier(); }); });
 }
 
-/// Everybody is told when a process is killed within a call, and can be in a new world. The second world's id comes
+/// All PEs learn when a process is killed within a call, and can be in a new world. The second world's id comes
 /// with the first's: the one that is killed has no part in it.
 void survive_a_kill(const PeerPlace& place) {
   {

@@ -51,7 +51,7 @@ void expect_error(const std::string& part, Work work) {
 /// Why the world is over, once it is.
 std::string end_of(const WorldProcess& process);
 
-/// Everybody finds in everybody's part what that one has written.
+/// Each PE finds in each part what its PE has written.
 void check_reach(World& world, const Symm<std::byte>& memory);
 
 /// A small all-reduce, for real.

@@ -1,8 +1,6 @@
 // Every collective and every operator on CPUs, for real, by threads and by processes.
 #include <gmock/gmock.h>
 
-#include <mutex>
-
 #include "bootstrap/processes.h"
 #include "world/cases.h"
 
@@ -16,19 +14,6 @@ class OnHost : public ::testing::TestWithParam<int> {
  protected:
   static int pes() { return GetParam(); }
 
-  /// Returns the answers of the PEs of a world of threads.
-  template <class Run>
-  static std::vector<std::string> by_threads(const Run& run) {
-    std::mutex mutex;
-    std::vector<std::string> wrong;
-    WorldThreads threads(pes(), host_options());
-    threads.run([&](World& world) {
-      const std::vector<std::string> own = run(world);
-      const std::lock_guard lock(mutex);
-      wrong.insert(wrong.end(), own.begin(), own.end());
-    });
-    return wrong;
-  }
   static void check_processes(const std::string& what) {
     const UniqueId id = UniqueId::create();
     std::vector<Process> all;
@@ -45,14 +30,16 @@ class OnHost : public ::testing::TestWithParam<int> {
 
 TEST_P(OnHost, CollectivesOfThreads) {
   const auto cases = collective_cases(pes(), pes() == 2);
-  EXPECT_THAT(by_threads([&](World& world) { return run_collectives(world, cases); }), ::testing::IsEmpty());
+  EXPECT_THAT(answers_of_threads(pes(), [&](World& world) { return run_collectives(world, cases); }),
+              ::testing::IsEmpty());
 }
 
 TEST_P(OnHost, CollectivesOfProcesses) { check_processes("collectives"); }
 
 TEST_P(OnHost, OperatorsOfThreads) {
   const auto cases = operator_cases(pes());
-  EXPECT_THAT(by_threads([&](World& world) { return run_operators(world, cases); }), ::testing::IsEmpty());
+  EXPECT_THAT(answers_of_threads(pes(), [&](World& world) { return run_operators(world, cases); }),
+              ::testing::IsEmpty());
 }
 
 TEST_P(OnHost, OperatorsOfProcesses) { check_processes("operators"); }

@@ -4,7 +4,6 @@
 
 #include <new>
 
-#include "base/version.h"
 #include "calls.h"
 #include "tandem/error.h"
 #include "tools/tandem/main/console.h"
@@ -73,8 +72,6 @@ void fail(tandem_sim_answer& answer) {
 int tandem_sim_tool(int argc, char** argv) { return tandem::cli::run(argc, argv); }
 
 int tandem_sim_interface(void) { return TANDEM_SIM_INTERFACE; }
-
-const char* tandem_sim_version(void) { return tandem::version(); }
 
 tandem_sim_answer* tandem_sim_call(const char* request, size_t length, const tandem_sim_array* in, size_t in_count,
                                    const tandem_sim_array* out, size_t out_count) {

@@ -13,8 +13,6 @@ extern "C" {
 /// The version of this header. A caller of another version must not go on.
 #define TANDEM_SIM_INTERFACE 1
 int tandem_sim_interface(void);
-/// Returns the version of the library, such as "0.1.0".
-const char* tandem_sim_version(void);
 
 /// Runs the command-line tool and returns its exit code. It takes over standard streams and signals of the process, and
 /// is the only call that a process makes.

@@ -1,5 +1,5 @@
 #pragma once
-/// Compiles a user's kernel a second time, for worlds of several nodes: its block sends letters to PEs of other nodes.
+/// Compiles a user's kernel a second time, for worlds of several nodes: its block sends requests to PEs of other nodes.
 
 #include "tandem/advanced/cuda_kernel.cuh"
 #include "tandem/impl/cuda/mail/nodes_block.cuh"

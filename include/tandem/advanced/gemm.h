@@ -164,7 +164,7 @@ struct Gemm {
   GemmGate gate;                           ///< the wait before rows of A are read
   GemmDestination destination;             ///< the place of C, and the signals behind its tiles
   /// If set, a GPU kernel for 16-bit types may split the depth of the last wave's tiles over idle blocks (stream-K,
-  /// src/gemm/contract/shared_depth.h). The order of additions then depends on the problem and the number of SMs only.
+  /// src/gemm/contract/stream_k.h). The order of additions then depends on the problem and the number of SMs only.
   GemmWorkspace workspace;
   GemmGroups groups;  ///< if `count` is set, many products whose rows are known on the device only
 

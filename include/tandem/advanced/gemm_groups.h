@@ -1,5 +1,5 @@
 #pragma once
-/// Many matrix products in one GEMM with hooks: the experts of a layer. They share n, k and the types. Each has a B of
+/// Many matrix products in one fused GEMM: the experts of a layer. They share n, k and the types. Each has a B of
 /// its own, and rows of A that only the device knows.
 ///
 /// A table in device memory holds panels: up to tile_m rows of one group. GroupPanels (tandem/layer/group_panels.h)

@@ -34,7 +34,7 @@ class FdExchange {
 
   /// Returns copies of every member's descriptors, by number in the team; its own entry is empty. Every member gives
   /// the same number of descriptors. Collective over `team`. Throws Unsupported if a member is on another host, Timeout
-  /// with the members that sent nothing, and everything that Session::all_gather throws.
+  /// with the members that sent nothing, and everything that WorldMember::all_gather throws.
   std::vector<std::vector<Fd>> exchange(const std::vector<int>& own, const Team& team);
 
  private:

@@ -8,9 +8,9 @@
 
 namespace tandem::bootstrap {
 
-/// The processes of `session` with the same `color` get a common id, and numbers in the order of `key`, then of their
+/// The processes of `world` with the same `color` get a common id, and numbers in the order of `key`, then of their
 /// PEs. This is the numbering of MPI_Comm_split (MPI 4.1, section 7.4.2). Returns nothing if the color is negative.
-/// Collective over the session. The new secret is derived from the session's and never sent. If one process cannot open
+/// Collective over the world. The new secret is derived from the world's and never sent. If one process cannot open
 /// a rendezvous, all throw.
 std::optional<Placement> split(WorldMember& world, int color, int key);
 

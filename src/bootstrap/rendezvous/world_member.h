@@ -72,7 +72,7 @@ class WorldMember {
   void fail_here(const Failure& failure);
   /// Returns the reason of the world's end, if it has ended.
   std::optional<Failure> failure() const;
-  /// Sets a callback for the world's end, which a thread of the session calls once.
+  /// Sets a callback for the world's end, which a thread of the member calls once.
   void on_failure(std::function<void()> callback);
   /// Announces the regular end of the world. From now on a PE that disconnects is no failure, and no callback runs.
   void expect_end();

@@ -21,7 +21,7 @@ class NormRow {
         kept_(a.sum ? a.sum.local() + place.held * a.hidden : a.kept + Size{block.index()} * a.hidden) {}
 
   /// `sums(piece)` returns the sums over all PEs, for the pieces in order. `is_partial`: bias and residual are not in
-  /// them yet, and nobody has stored them.
+  /// them yet, and they are not stored.
   template <class Sums>
   TANDEM_DEVICE void run(bool is_partial, const Sums& sums) {
     float total = 0;

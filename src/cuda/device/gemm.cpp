@@ -43,7 +43,7 @@ constexpr int kHopper = 9;
 void require_hopper() {
   if (const int major = compute_capability(); major != kHopper)
     throw Unsupported(
-        fmt::format("gemm: kernels with hooks are Hopper's (compute capability 9), this GPU has {}", major));
+        fmt::format("gemm: kernels of fused GEMMs are Hopper's (compute capability 9), this GPU has {}", major));
 }
 
 void check_chunks(const Gemm& gemm) {
@@ -66,7 +66,7 @@ void check_grouped(const Gemm& gemm) {
 
 }  // namespace
 
-void check_hooked_gemm(const Gemm& gemm) {
+void check_fused_gemm(const Gemm& gemm) {
   require_hopper();
   find_gemm_kernel(gemm);
   check_chunks(gemm);

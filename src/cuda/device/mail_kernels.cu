@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(32)
     return;
   }
   post_put(context, mail, to, from, bytes, nullptr, 0, pe_of(context, mail, to), SignalOp::kSet);
-  flush_letters(context, mail);
+  flush_requests(context, mail);
 }
 
 __global__ void __launch_bounds__(32)

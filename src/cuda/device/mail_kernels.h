@@ -1,5 +1,5 @@
 #pragma once
-/// Calls of streams that address PEs of other nodes: one-warp kernels that post letters to the proxy, in stream order.
+/// Calls of streams that address PEs of other nodes: one-warp kernels that post requests to the proxy, in stream order.
 /// They can be captured.
 
 #include "base/cuda_names.h"

@@ -1,5 +1,5 @@
 #pragma once
-/// GEMMs without hooks on a CUDA stream.
+/// Plain GEMMs on a CUDA stream.
 
 #include <memory>
 
@@ -7,7 +7,7 @@
 
 namespace tandem::cuda {
 
-/// Plain GEMMs of one stream, without hooks and in any order of tiles. They use cuBLASLt if the machine has it.
+/// Plain GEMMs of one stream, in any order of tiles. They use cuBLASLt if the machine has it.
 class PlainGemms {
  public:
   /// Returns whether the GEMM is plain and cuBLASLt has an algorithm for it and room for its workspace. It may be

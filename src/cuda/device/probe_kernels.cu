@@ -7,7 +7,7 @@ namespace tandem::cuda {
 
 namespace {
 
-constexpr std::uint64_t kPatienceNs = 2'000'000'000;
+constexpr std::uint64_t kTimeoutNs = 2'000'000'000;
 
 __device__ std::uint64_t now_ns() {
   std::uint64_t ns;
@@ -23,7 +23,7 @@ __device__ bool wait_for(const std::uint64_t* word, std::uint64_t value, bool or
     if (seen >= value) return true;
     if (i % 4096 != 0) continue;
     if (begin == 0) begin = now_ns();
-    if (now_ns() - begin > kPatienceNs) return false;
+    if (now_ns() - begin > kTimeoutNs) return false;
   }
 }
 

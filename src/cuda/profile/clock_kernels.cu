@@ -7,7 +7,7 @@ namespace tandem::cuda {
 
 namespace {
 
-constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+constexpr std::uint64_t kTimeoutNs = 1'000'000'000;
 
 constexpr std::uint64_t kLowerHalf = 0xFFFF'FFFF;
 
@@ -23,7 +23,7 @@ __device__ bool receive(const Mail* from, std::uint32_t number, std::uint64_t& t
     const PacketPair mail = load_packets(from);
     time = mail.packet[0] << 32 | (mail.packet[1] & kLowerHalf);
     if (mail.packet[0] >> 32 == number && mail.packet[1] >> 32 == number) return true;
-    if (polls % 1024 == 0 && global_timer() - begin > kPatienceNs) return false;
+    if (polls % 1024 == 0 && global_timer() - begin > kTimeoutNs) return false;
   }
 }
 
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(32) answers_kernel(HostMail* mail, int rounds,
   for (int i = 0; i < rounds; ++i) {
     const std::uint32_t number = before + 1 + static_cast<std::uint32_t>(i);
     while (mail->question != number)
-      if (global_timer() - begin > kPatienceNs) return;
+      if (global_timer() - begin > kTimeoutNs) return;
     mail->time = global_timer();
     fence_system();
     mail->answer = number;

@@ -30,7 +30,7 @@ GpuAccess::GpuAccess(int device, const wire::Place& place, Size most)
         const DeviceGuard current(device);
         return pinned<Pinned>(sizeof(Pinned));
       }()),
-      letters_(pinned_->slots, &pinned_->progress) {
+      requests_(pinned_->slots, &pinned_->progress) {
   mail_ = {place.base, place.stride, place.node_size, place.me, pinned_->slots, &pinned_->progress, nullptr};
   try {
     allocate();

@@ -30,7 +30,7 @@ class GpuAccess final : public wire::Access {
   std::uint64_t mark_writes() override;
   bool are_written(std::uint64_t mark) override;
   void finish() override;
-  wire::KernelLetters* kernel_letters() override { return &letters_; }
+  wire::KernelRequests* kernel_requests() override { return &requests_; }
 
   /// Returns the way of this PE's kernels to the proxy.
   const MailLink& mail() const { return mail_; }
@@ -69,7 +69,7 @@ class GpuAccess final : public wire::Access {
   cudaStream_t reading_ = nullptr;
   cudaStream_t writing_ = nullptr;
   MailLink mail_;
-  wire::KernelLetters letters_;
+  wire::KernelRequests requests_;
 };
 
 }  // namespace tandem::cuda

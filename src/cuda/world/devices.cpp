@@ -226,9 +226,9 @@ std::unique_ptr<world::LoadedKernels> CudaDevices::load_kernels(const std::vecto
   return kernels;
 }
 
-void CudaDevices::check_hooked_gemm(int device, const Gemm& gemm) {
+void CudaDevices::check_fused_gemm(int device, const Gemm& gemm) {
   const DeviceGuard current(device);
-  cuda::check_hooked_gemm(gemm);
+  cuda::check_fused_gemm(gemm);
 }
 
 std::unique_ptr<world::DeviceStream> CudaDevices::make_own_stream(int device) {

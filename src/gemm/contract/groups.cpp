@@ -16,7 +16,7 @@ void require(bool holds, const std::string& field, Size given, const std::string
   if (!holds) throw InvalidArgument(fmt::format("gemm: {} is {}, allowed: {}", field, given, allowed));
 }
 
-/// Hooks and epilogues that only a single product has.
+/// Gates, destinations and epilogues that only a single product has.
 void refuse_others(const Gemm& gemm) {
   const auto refuse = [](bool is_set, const char* field) {
     if (is_set) throw Unsupported(fmt::format("gemm: {} is set, which a GEMM with groups does not have", field));

@@ -20,8 +20,8 @@ struct TableChunk {
 
 /// A unit of work is the work of one cluster of blocks: `cluster` vertically adjacent tiles.
 struct TileTable {
-  static constexpr bool kShares = false;    ///< units have no shared depth: see SharedTileTable
-  static constexpr bool kOnDevice = false;  ///< the host knows all units: see PanelTable
+  static constexpr bool kIsStreamK = false;  ///< no unit is split: see StreamKTileTable
+  static constexpr bool kOnDevice = false;   ///< the host knows all units: see PanelTable
   TableChunk chunks[kMostTableChunks];
   int count = 0;    ///< number of chunks
   int units = 0;    ///< in all chunks

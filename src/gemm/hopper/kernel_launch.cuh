@@ -1,19 +1,19 @@
 #pragma once
-/// Loads and launches a HookedKernel.
+/// Loads and launches a FusedKernel.
 
 #include "cuda/driver/error.h"
-#include "gemm/hopper/hooked_kernel.cuh"
+#include "gemm/hopper/fused_kernel.cuh"
 #include "gemm/hopper/host/gemm_kernel.h"
 
 namespace tandem::cuda {
 
-/// A kernel that is loaded at its first launch may wait there for all that runs on the GPU. Letters of kernels that run
-/// need the driver meanwhile, so the kernel is loaded here.
+/// A kernel that is loaded at its first launch may wait there for all that runs on the GPU. Requests of kernels that
+/// run need the driver meanwhile, so the kernel is loaded here.
 template <class Kernel>
 int load_gemm_kernel() {
   cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, &hooked_gemm<Kernel>), "loading a GEMM");
-  check(cudaFuncSetAttribute(&hooked_gemm<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  check(cudaFuncGetAttributes(&attributes, &fused_gemm<Kernel>), "loading a GEMM");
+  check(cudaFuncSetAttribute(&fused_gemm<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              sizeof(typename Kernel::Storage)),
         "loading a GEMM");
   return 1;
@@ -22,8 +22,8 @@ int load_gemm_kernel() {
 /// Returns the number of clusters with work.
 template <class Table>
 int busy_clusters(const Table& table, int clusters) {
-  if constexpr (Table::kShares)
-    if (table.shared.whole < table.units) return clusters;
+  if constexpr (Table::kIsStreamK)
+    if (table.stream_k.whole < table.units) return clusters;
   return min(clusters, table.units);
 }
 
@@ -42,7 +42,7 @@ void launch_gemm_kernel(const GemmLaunch& launch, const typename Kernel::Params&
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   config.attrs = attributes;
   config.numAttrs = launch.early ? 2 : 1;
-  check(cudaLaunchKernelEx(&config, &hooked_gemm<Kernel>, params), "gemm");
+  check(cudaLaunchKernelEx(&config, &fused_gemm<Kernel>, params), "gemm");
 }
 
 }  // namespace tandem::cuda

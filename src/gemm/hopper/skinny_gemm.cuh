@@ -39,7 +39,7 @@ class SkinnyGemm {
       cutlass::layout::ColumnMajor, kAlignment, float, Tile, Cluster,
       cutlass::gemm::collective::StageCountAutoCarveout<kReserved>, Schedule>::CollectiveOp;
   using Mainloop = GatedMainloop<PlainMainloop>;
-  using Kernel = HookedKernel<Mainloop, Store>;
+  using Kernel = FusedKernel<Mainloop, Store>;
 
  public:
   static constexpr SkinnyKernel description(DType type) {

@@ -51,7 +51,7 @@ class TileStore {
   static constexpr int kSlices = 1;  ///< a block computes the whole depth
   /// If tiles are written late, other blocks may compute a part of the depth.
   using Table =
-      std::conditional_t<Grouped, PanelTable, std::conditional_t<(kMostPending > 0), SharedTileTable, TileTable>>;
+      std::conditional_t<Grouped, PanelTable, std::conditional_t<(kMostPending > 0), StreamKTileTable, TileTable>>;
   struct alignas(1024) Storage {
     std::byte slots[kGroups][kSlots][kSlotBytes];
     cutlass::arch::ClusterTransactionBarrier ready[kGroups]

@@ -1,8 +1,8 @@
 #pragma once
 /// The tiles of one block in their order. Clusters take the units of a TileTable one after the other, then their parts
-/// of shared units.
+/// of split units.
 
-#include "gemm/contract/shared_depth.h"
+#include "gemm/contract/stream_k.h"
 
 namespace tandem::cuda {
 
@@ -17,7 +17,7 @@ struct WalkedTile {
   int number;   ///< index of the chunk in the table
   int row;      ///< first row in A and C
   int column;   ///< in tiles
-  Steps steps;  ///< used if depths may be shared
+  Steps steps;  ///< used if units may be split
   int place;    ///< see UnitPart
   int others;
   /// Returns whether the tile is empty and the block only helps its cluster.
@@ -29,16 +29,16 @@ struct WalkedTile {
 /// Each role of a block walks separately.
 template <class Table>
 class TileWalk {
-  static constexpr bool kShares = Table::kShares;
+  static constexpr bool kIsStreamK = Table::kIsStreamK;
 
  public:
   __device__ explicit TileWalk(const Table& table)
       : table_(table),
         unit_(static_cast<int>(blockIdx.x) / table.cluster),
         step_(static_cast<int>(gridDim.x) / table.cluster) {
-    if constexpr (kShares) {
-      part_ = table.shared.begin[unit_];
-      parts_end_ = table.shared.begin[unit_ + 1];
+    if constexpr (kIsStreamK) {
+      part_ = table.stream_k.begin[unit_];
+      parts_end_ = table.stream_k.begin[unit_ + 1];
     }
   }
 
@@ -49,7 +49,7 @@ class TileWalk {
     return next >= whole() && parts == 0;
   }
   __device__ void advance() {
-    if (!kShares || unit_ < whole())
+    if (!kIsStreamK || unit_ < whole())
       unit_ += step_;
     else
       ++part_;
@@ -57,11 +57,11 @@ class TileWalk {
   __device__ WalkedTile tile() {
     int unit = unit_;
     UnitPart part;
-    if constexpr (kShares) {
-      part.count = static_cast<std::int16_t>(table_.shared.depth);
-      if (unit_ >= table_.shared.whole) {
-        part = table_.shared.parts[part_];
-        unit = table_.shared.whole + part.unit;
+    if constexpr (kIsStreamK) {
+      part.count = static_cast<std::int16_t>(table_.stream_k.depth);
+      if (unit_ >= table_.stream_k.whole) {
+        part = table_.stream_k.parts[part_];
+        unit = table_.stream_k.whole + part.unit;
       }
     }
     const TablePlace place = place_of(table_, unit, static_cast<int>(blockIdx.x) % table_.cluster, chunk_);
@@ -73,7 +73,7 @@ class TileWalk {
 
  private:
   __device__ int whole() const {
-    if constexpr (kShares) return table_.shared.whole;
+    if constexpr (kIsStreamK) return table_.stream_k.whole;
     return table_.units;
   }
 

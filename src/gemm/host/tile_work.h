@@ -1,5 +1,5 @@
 #pragma once
-/// A GEMM with hooks on CPUs, tile by tile: what a tile waits for, its product, where it goes and whom it tells. The
+/// A fused GEMM on CPUs, tile by tile: what a tile waits for, its product, where it goes and whom it tells. The
 /// simulator and the host's kernel share it.
 
 #include "tandem/advanced/gemm.h"
@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-/// Throws InvalidArgument or Unsupported naming the field that no GEMM with hooks on `most_sms` SMs has.
+/// Throws InvalidArgument or Unsupported naming the field that no fused GEMM on `most_sms` SMs has.
 void check_gemm_fields(const Gemm& gemm, int most_sms);
 
 /// The tiles of a GEMM, in the order of computation. The panels of groups are read when a tile is asked for.

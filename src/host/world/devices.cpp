@@ -71,7 +71,7 @@ std::unique_ptr<world::LoadedKernels> HostDevices::load_kernels(const std::vecto
   return std::make_unique<Kernels>();
 }
 
-void HostDevices::check_hooked_gemm(int, const Gemm& gemm) { check_gemm(gemm, host_model().gpu.sm_count); }
+void HostDevices::check_fused_gemm(int, const Gemm& gemm) { check_gemm(gemm, host_model().gpu.sm_count); }
 
 std::shared_ptr<TaskQueue> HostDevices::make_queue(const world::StreamUse& use) {
   forget_ended(use.device);

@@ -47,7 +47,7 @@ class HostDevices : public world::Devices {
 
   void register_kernels(bool) override {}
   std::unique_ptr<world::LoadedKernels> load_kernels(const std::vector<int>& devices, bool several_nodes) override;
-  void check_hooked_gemm(int device, const Gemm& gemm) override;
+  void check_fused_gemm(int device, const Gemm& gemm) override;
 
   std::unique_ptr<world::DeviceStream> make_own_stream(int device) override;
   std::unique_ptr<world::DeviceStream> make_stream(const world::StreamUse& use, world::Profiler* profiler) override;

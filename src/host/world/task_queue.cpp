@@ -78,7 +78,7 @@ void TaskQueue::work() {
 
 void TaskQueue::wait_for_task(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::microseconds kLook{250};
-  constexpr int kLooks = 64;  // in vain
+  constexpr int kLooks = 64;  // without a task
   const auto has_task = [&] { return !is_running_ && (!tasks_.empty() || is_closed_); };
   int looks = 0;
   for (;;) {

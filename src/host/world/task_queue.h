@@ -15,7 +15,7 @@ namespace tandem::host {
 /// A queue of tasks. Its thread starts with the first task. One task runs at a time.
 ///
 /// After a task that a waiting thread began, the next one is likely to begin so, too. A wake-up of the queue's thread
-/// would then take time from it in vain. So the thread looks for tasks every quarter of a millisecond instead, until a
+/// would then waste its time. So the thread looks for tasks every quarter of a millisecond instead, until a
 /// look finds a task or no task has come for 16 milliseconds.
 class TaskQueue {
  public:

@@ -26,7 +26,7 @@ struct AllGatherPull {
     const Epoch epoch = block.load_scalar(a.epoch);
     const Signals in_place = a.in_place + Size{block.index()} * a.rows.slots();
     for (int hop = 0; hop < a.order.hops(); ++hop) {
-      for (int part = 0; part < a.rows.splits; ++part) offer(block, a, hop, part, in_place, epoch);
+      for (int part = 0; part < a.rows.splits; ++part) notify(block, a, hop, part, in_place, epoch);
       for (int i = 0; i < a.order.steps(); ++i) pull(block, a, hop, a.order.at(hop, i), in_place, epoch);
     }
   }
@@ -37,7 +37,7 @@ struct AllGatherPull {
   }
 
   template <class Block>
-  TANDEM_DEVICE static void offer(Block& block, const Args& a, int hop, int part, Signals in_place, Epoch epoch) {
+  TANDEM_DEVICE static void notify(Block& block, const Args& a, int hop, int part, Signals in_place, Epoch epoch) {
     const int owner = a.order.owner(block.pe(), hop);
     const int slot = a.rows.slot(owner, part);
     const Range mine = share(a, owner, part, block.count(), block.index());

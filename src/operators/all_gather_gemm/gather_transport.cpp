@@ -63,7 +63,7 @@ void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
   send_to_rail(copies_.front(), own);
   if (copy_by_ == CopyBy::kSm) return launch_sm_kernel(own);
   if (direction_ == Direction::kPush) return push_by_copy_engine(own);
-  offer_by_copy_engine(own);
+  notify_by_copy_engine(own);
   pull_by_copy_engine();
 }
 
@@ -106,7 +106,7 @@ void GatherTransport::push_by_copy_engine(const std::byte* own) {
   }
 }
 
-void GatherTransport::offer_by_copy_engine(const std::byte* own) {
+void GatherTransport::notify_by_copy_engine(const std::byte* own) {
   offers_->wait_for(copies_.front());
   for (int hop = 0; hop < order_.hops(); ++hop) {
     const int owner = order_.owner(team_.me, hop);

@@ -38,7 +38,7 @@ class GatherTransport {
 
  private:
   void push_by_copy_engine(const std::byte* own);
-  void offer_by_copy_engine(const std::byte* own);
+  void notify_by_copy_engine(const std::byte* own);
   void pull_by_copy_engine();
   void launch_sm_kernel(const std::byte* own);
   void send_to_rail(Stream& main, const std::byte* own);

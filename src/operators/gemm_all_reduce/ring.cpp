@@ -61,7 +61,7 @@ class GemmAllReduceRing final : public OperatorPlan {
     offers_.wait(begun);
     if (by_sms_) return fetch_by_sms(main, begun, gemm, out);
     takes_->wait(begun);
-    offer(gemm);
+    notify_peers(gemm);
     take(out);
     main.wait_for(offers_);
     main.wait_for(*takes_);
@@ -100,7 +100,7 @@ class GemmAllReduceRing final : public OperatorPlan {
   }
 
   /// Notifies the peers of the own rows as they are completed.
-  void offer(const Gemm& gemm) {
+  void notify_peers(const Gemm& gemm) {
     const RowPartition& rows = ring_.rows();
     for (int part = 0; part < rows.splits; ++part) {
       if (rows.part(team_.me, part).empty()) continue;

@@ -13,7 +13,7 @@ Gemm gathered_gemm(const Settings& settings, const Team& team, const OperatorCal
 /// completes the sums.
 Gemm partial_gemm(const Settings& settings, const Team& team, const OperatorCall& call);
 
-/// Returns a descriptor of some of its rows, in `a` and in a local C, which ignores shards and notifies nobody.
+/// Returns a descriptor of some of its rows, in `a` and in a local C, which ignores shards and notifies no PE.
 Gemm rows_of(const Gemm& all, Range rows);
 
 }  // namespace tandem::ops

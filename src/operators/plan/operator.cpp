@@ -1,6 +1,6 @@
 #include "operators/plan/operator.h"
 
-#include "gemm/contract/shared_depth.h"
+#include "gemm/contract/stream_k.h"
 #include "operators/normed/normed_plan.h"
 #include "operators/plan/double_buffered_plan.h"
 #include "operators/resolve/operator_check.h"
@@ -67,7 +67,7 @@ std::string describe(const OperatorNorm& norm) {
 /// Where the GEMMs of a plan leave partial sums; none where they never would.
 GemmWorkspace gemm_workspace(World& world, Operator op, const OperatorOptions& o) {
   const Size k = op == Operator::kAllGatherGemm ? o.k : ceil_div(o.k, Size{world.num_pes()});
-  if (size_of(o.type) == 1 || k < kLeastSharedDepth) return {};
+  if (size_of(o.type) == 1 || k < kLeastStreamKDepth) return {};
   return o.memory ? ops::TransportShare(o.memory, 0).workspace(world) : ops::make_gemm_workspace(world);
 }
 

@@ -68,7 +68,7 @@ AllReduceRows all_reduce_rows(const Place& place, const OperatorOptions& o) {
   rows.packets = by_packets ? std::min(o.m, limits.packet_bytes / row_bytes) : 0;
   if (place.adds_up_few_rows && o.shots == 0) rows.few = skinny(place, o);
   if (o.shots == 1) rows.one_shot = o.m;
-  // On GPUs tiles for all PEs are too few to keep a GEMM with hooks busy: only where they are asked for.
+  // On GPUs tiles for all PEs are too few to keep a fused GEMM busy: only where they are asked for.
   if (o.shots == 0 && !place.on_gpus) rows.one_shot = std::min(o.m, one_shot_rows(place, o));
   return rows;
 }

@@ -32,7 +32,7 @@ struct ResolvedOptions {
   std::vector<OptionChoice> choices;
 };
 
-/// Throws Unsupported where the world has no GEMM with hooks of these types, layout and tile.
+/// Throws Unsupported where the world has no fused GEMM of these types, layout and tile.
 void check_tile(const World& world, const OperatorOptions& options);
 
 /// Throws InvalidArgument for options that are not allowed (operator_check.h), and Unsupported for tiles that no kernel

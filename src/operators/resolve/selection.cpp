@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gemm/contract/shared_depth.h"
+#include "gemm/contract/stream_k.h"
 #include "operators/resolve/operator_defaults.h"
 #include "operators/steps/steps.h"
 
@@ -26,9 +26,9 @@ Size tile_time(const OperatorTable& table, Size m, Size n, Size k, int sms, int 
   const Size wave = width * k + static_cast<Size>(table.tiles.overhead_steps);
   const Size rest = pairs % clusters;
   if (rest == 0) return pairs / clusters * wave;
-  if (k < kLeastSharedDepth) return (pairs / clusters + 1) * wave;
-  const auto last = share_depth(static_cast<int>(rest), static_cast<int>(ceil_div(k, kTileK)),
-                                static_cast<int>(clusters), SharingCost::of(width));
+  if (k < kLeastStreamKDepth) return (pairs / clusters + 1) * wave;
+  const auto last = split_last_wave(static_cast<int>(rest), static_cast<int>(ceil_div(k, kTileK)),
+                                    static_cast<int>(clusters), StreamKCost::of(width));
   return pairs / clusters * wave + wave * last.steps / last.depth;
 }
 

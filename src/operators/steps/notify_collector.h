@@ -1,6 +1,6 @@
 #pragma once
-/// Notifies the collector of a shard's rows that this PE's partial sums of them are complete. It follows a whole GEMM
-/// without hooks of its own.
+/// Notifies the collector of a shard's rows that this PE's partial sums of them are complete. It follows a whole,
+/// plain GEMM.
 
 #include "base/gpu_kernel.h"
 #include "tandem/advanced/gemm.h"

@@ -1,5 +1,5 @@
 #pragma once
-/// The simulator's GEMM with hooks: one worker on each simulated SM processes tiles, gate by gate.
+/// The simulator's fused GEMM: one worker on each simulated SM processes tiles, gate by gate.
 
 #include <optional>
 

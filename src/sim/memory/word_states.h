@@ -15,7 +15,7 @@ struct SignalWait;
 struct WordState {
   Time arrives = 0;                 ///< the last change that was sent
   std::int32_t sender = -1;         ///< the PE that sent it
-  std::int32_t writer = -1;         ///< the PE whose change arrived last; -1 as long as nobody has written
+  std::int32_t writer = -1;         ///< the PE whose change arrived last; -1 as long as no PE has written
   SignalWait* last_wait = nullptr;  ///< of a ring of the waits for this word, in their order
 };
 

@@ -50,7 +50,7 @@ class Devices {
   virtual std::shared_ptr<wire::Access> make_access(int, const wire::Place&, Size) {
     return std::make_shared<wire::HostAccess>();
   }
-  /// Wakes the waits of the context's PE: a proxy has changed its memory or taken its letters.
+  /// Wakes the waits of the context's PE: a proxy has changed its memory or taken its requests.
   virtual void wake_waits(const Context&) noexcept {}
   /// Returns the SMs that each PE may use if `sharing` PEs share a device of `sms` SMs.
   virtual int share_of(int sms, int sharing) const = 0;
@@ -83,8 +83,8 @@ class Devices {
   /// Loads all kernels on these devices, because a lazy load behind a kernel that waits may block forever. A world of
   /// several nodes needs their forms for that.
   virtual std::unique_ptr<LoadedKernels> load_kernels(const std::vector<int>& devices, bool several_nodes) = 0;
-  /// Throws Unsupported if the device has no GEMM with hooks for these types, this layout and this tile.
-  virtual void check_hooked_gemm(int device, const Gemm& gemm) = 0;
+  /// Throws Unsupported if the device has no fused GEMM for these types, this layout and this tile.
+  virtual void check_fused_gemm(int device, const Gemm& gemm) = 0;
 
   /// Makes a stream that only a PE's host uses.
   virtual std::unique_ptr<DeviceStream> make_own_stream(int device) = 0;

@@ -152,9 +152,9 @@ std::string awaited(const Pes& pes, int pe, const void* word, Epoch expected, Ep
   const wire::Proxy* const proxy = pes.proxy(pe);
   if (proxy == nullptr || word != pes.context(pes.team(pe)).abort)
     return fmt::format("{} >= {}, found {}", pes.describe(word), expected, found);
-  const wire::Letters letters = proxy->letters();
-  return fmt::format("the proxy of PE {} to carry out letter {}, found {} (letters: {} posted, {} sent, {} answered)",
-                     pe, expected, found, letters.posted, letters.sent, letters.answered);
+  const wire::Requests requests = proxy->requests();
+  return fmt::format("the proxy of PE {} to carry out request {}, found {} (requests: {} posted, {} sent, {} answered)",
+                     pe, expected, found, requests.posted, requests.sent, requests.answered);
 }
 
 }  // namespace
@@ -251,7 +251,7 @@ std::shared_ptr<detail::StreamBackend> WorldView::make_stream(const std::string&
   return std::make_shared<PeStream>(pes_, pe_, pes_.devices().make_stream(pes_.use(pe_, name), pes_.profiler()));
 }
 
-void WorldView::check_gemm(const Gemm& gemm) const { pes_.devices().check_hooked_gemm(pes_.pe(pe_).device, gemm); }
+void WorldView::check_gemm(const Gemm& gemm) const { pes_.devices().check_fused_gemm(pes_.pe(pe_).device, gemm); }
 
 double WorldView::time_us() const {
   if (pes_.profiler() != nullptr) return pes_.profiler()->time_us();

@@ -207,7 +207,7 @@ TEST(LaunchLeavesNothing, WhereThePesParentIsKilled) {
   EXPECT_TRUE(job.all_have_ended());
 }
 
-TEST(LaunchLeavesNothing, WhereNobodyReadsItsOutput) {
+TEST(LaunchLeavesNothing, WhereItsOutputIsNotRead) {
   Background job({"launch", "-n", "2", "sh", "-c", kParent});
   job.read_line();
   job.read_line();

@@ -23,8 +23,8 @@ const cudaLaunchConfig_t& launched();
 int allocations_left();
 /// Whether there is a kernel of the library's own for GEMMs; from the start there is none.
 void have_gemm_kernels(bool have);
-/// Whether the GPUs have GEMMs with hooks, as Hopper's have; from the start they do.
-void have_hooked_gemms(bool have);
+/// Whether the GPUs have fused GEMMs, as Hopper's have; from the start they do.
+void have_fused_gemms(bool have);
 /// Whether something has used the GPU in this process.
 bool has_context(int device);
 /// How often the GPU's primary context is retained.

@@ -20,12 +20,12 @@ namespace tandem {
 namespace {
 
 std::atomic<bool> has_gemm_kernels{false};
-std::atomic<bool> has_hooks{true};
+std::atomic<bool> has_fused{true};
 
 }  // namespace
 
 void test::have_gemm_kernels(bool have) { has_gemm_kernels = have; }
-void test::have_hooked_gemms(bool have) { has_hooks = have; }
+void test::have_fused_gemms(bool have) { has_fused = have; }
 
 }  // namespace tandem
 
@@ -57,8 +57,8 @@ void register_library_kernels() {}
 void register_profiled_library_kernels() {}
 void register_nodes_library_kernels() {}
 
-void check_hooked_gemm(const Gemm&) {
-  if (!has_hooks) throw Unsupported("gemm: no kernels with hooks on these simulated GPUs");
+void check_fused_gemm(const Gemm&) {
+  if (!has_fused) throw Unsupported("gemm: no kernels of fused GEMMs on these simulated GPUs");
 }
 void check_gemm(const Gemm&, int) {}
 const SkinnyKernel* skinny_kernel(const Gemm&, int) { return nullptr; }

@@ -130,7 +130,7 @@ class Job {
         if (polled[i++].revents != 0 && !output.pass_on()) lose();
   }
 
-  /// Ends the PEs, because nobody reads their output.
+  /// Ends the PEs, because their output is not read.
   void lose() {
     if (std::exchange(lost_, true)) return;
     code_ = kFailure;

@@ -2,8 +2,8 @@
 /// Detection of a stalled world, in which each PE has a wait that lasts. A PE without one computes, or it has not
 /// reached the call yet (its host loads a checkpoint, compiles). The others' waits may last longer then.
 ///
-/// Waits that last stamp a word of their PE, and its peers look whether it changes. Nobody compares clocks of two GPUs.
-/// Only waits that have lasted get here, so nothing of this delays one that is answered.
+/// Waits that last stamp a word of their PE, and its peers look whether it changes. Clocks of two GPUs are not
+/// compared. Only waits that have lasted get here, so nothing of this delays one that is answered.
 
 #include <cstdint>
 

@@ -62,8 +62,8 @@ __device__ __noinline__ inline bool ask_whether_wait_is_over(const Context& cont
   return is_wait_over(context, by, begin, now, word, expected, found);
 }
 
-/// The time limit of one wait. It is used after every poll that found nothing: `if (patience.is_due() &&
-/// patience.is_over(...)) stop`.
+/// The time limit of one wait. It is used after every poll that found nothing: `if (watchdog.is_due() &&
+/// watchdog.is_over(...)) stop`.
 class Watchdog {
  public:
   __device__ explicit Watchdog(const Context& context) : context_(context) {}

@@ -1,5 +1,5 @@
 #pragma once
-/// The grouped GEMM on Hopper: the kernel with hooks, whose tiles come from a table in device memory.
+/// The grouped GEMM on Hopper: the kernel of a fused GEMM, whose tiles come from a table in device memory.
 
 #include "gemm/hopper/plain_mainloop.cuh"
 
@@ -24,7 +24,7 @@ class GroupedGemm {
   using Plain = PlainMainloop<Element, BLayout::kNxK, Tile, Cluster, kReserved>;
   using Mainloop =
       std::conditional_t<kScaled, ScaledMainloop<typename Plain::Type, Gated>, GroupedMainloop<typename Plain::Type>>;
-  using Kernel = HookedKernel<Mainloop, Store>;
+  using Kernel = FusedKernel<Mainloop, Store>;
 
  public:
   static constexpr GemmKernel description(DType type, DType out_type) {

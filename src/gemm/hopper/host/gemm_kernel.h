@@ -1,5 +1,5 @@
 #pragma once
-/// The compiled kernels of the GEMM with hooks, one source file each, and the table of them.
+/// The compiled kernels of the fused GEMM, one source file each, and the table of them.
 
 #include <span>
 
@@ -36,13 +36,13 @@ struct GemmKernel {
 
 std::span<const GemmKernel* const> gemm_kernels();
 
-/// Returns whether the library's own kernels can compute it without hooks.
+/// Returns whether the library's own kernels can compute it as a plain GEMM.
 bool has_gemm_kernel(const Gemm& gemm);
 
 /// Returns the kernel for the GEMM's type, tile, layout and epilogue. Throws Unsupported with the existing ones.
 const GemmKernel& find_gemm_kernel(const Gemm& gemm);
 
-/// A kernel for products of few rows, limited by the time to read B: without hooks or scales, B as NxK.
+/// A kernel for products of few rows, limited by the time to read B: without gates, notifications or scales, B as NxK.
 struct SkinnyKernel {
   DType type = DType::kBF16;  ///< type of A, B and C
   int rows = 0;               ///< largest number

@@ -1,9 +1,9 @@
-#include "gemm/hopper/hooked_gemm.cuh"
+#include "gemm/hopper/fused_gemm.cuh"
 
 namespace tandem::cuda {
 
 extern const GemmKernel kE4m3ToBf16Tile128x128;
 const GemmKernel kE4m3ToBf16Tile128x128 =
-    HookedGemm<cutlass::float_e4m3_t, cutlass::bfloat16_t, 128, 128, 128>::description(DType::kE4M3, DType::kBF16);
+    FusedGemm<cutlass::float_e4m3_t, cutlass::bfloat16_t, 128, 128, 128>::description(DType::kE4M3, DType::kBF16);
 
 }  // namespace tandem::cuda

@@ -1,5 +1,5 @@
 #pragma once
-/// Letters of one thread to the proxy of its PE. A wait for the proxy is bounded, as waits for signals are. Where
+/// Requests of one thread to the proxy of its PE. A wait for the proxy is bounded, as waits for signals are. Where
 /// it ends early the world is over, and nothing is posted any more.
 
 #include "tandem/impl/cuda/mail/mail.h"
@@ -7,7 +7,7 @@
 
 namespace tandem::cuda {
 
-/// Waits until a counter of the proxy has reached a letter. Returns false if the wait was aborted.
+/// Waits until a counter of the proxy has reached a request. Returns false if the wait was aborted.
 __device__ inline bool await_proxy(const Context& context, const std::uint64_t* counter, std::uint64_t number) {
   Watchdog watchdog(context);
   for (std::uint64_t found; (found = load_acquire(counter)) < number;)
@@ -15,21 +15,21 @@ __device__ inline bool await_proxy(const Context& context, const std::uint64_t* 
   return true;
 }
 
-/// Posts a letter behind all that the thread has seen and done. Returns its number; 0 if the world is over.
-__device__ inline std::uint64_t post_letter(const Context& context, const MailLink& mail, const MailSlot& letter) {
+/// Posts a request behind all that the thread has seen and done. Returns its number; 0 if the world is over.
+__device__ inline std::uint64_t post_request(const Context& context, const MailLink& mail, const MailSlot& request) {
   const std::uint64_t number = atomicAdd(reinterpret_cast<unsigned long long*>(mail.posted), 1ULL) + 1;
   std::uint64_t* const seen = mail.posted + 1;
-  if (number > load_relaxed(seen) + kMailSlots) {  // the slot's last letter may not be answered
+  if (number > load_relaxed(seen) + kMailSlots) {  // the slot's last request may not be answered
     if (!await_proxy(context, &mail.progress->answered, number - kMailSlots)) return 0;
     store_relaxed(seen, load_relaxed(&mail.progress->answered));
   }
   MailSlot* const slot = mail.slots + number % kMailSlots;
-  store_relaxed(&slot->head, letter.head);
-  store_relaxed(&slot->local, letter.local);
-  store_relaxed(&slot->offset, letter.offset);
-  store_relaxed(&slot->bytes, letter.bytes);
-  store_relaxed(&slot->word, letter.word);
-  store_relaxed(&slot->value, letter.value);
+  store_relaxed(&slot->head, request.head);
+  store_relaxed(&slot->local, request.local);
+  store_relaxed(&slot->offset, request.offset);
+  store_relaxed(&slot->bytes, request.bytes);
+  store_relaxed(&slot->word, request.word);
+  store_relaxed(&slot->value, request.value);
   store_release(&slot->number, number);
   return number;
 }
@@ -37,37 +37,37 @@ __device__ inline std::uint64_t post_letter(const Context& context, const MailLi
 /// Posts a signal for a PE of another node.
 __device__ inline std::uint64_t post_signal(const Context& context, const MailLink& mail, const Signal* word,
                                             Epoch value, int pe, SignalOp op) {
-  return post_letter(context, mail,
-                     {.head = mail_head(MailKind::kPut, op, true, pe),
-                      .word = static_cast<std::uint64_t>(mail.offset_on(word, pe)),
-                      .value = value});
+  return post_request(context, mail,
+                      {.head = mail_head(MailKind::kPut, op, true, pe),
+                       .word = static_cast<std::uint64_t>(mail.offset_on(word, pe)),
+                       .value = value});
 }
 
 /// Posts a put to a PE of another node, and behind its data a signal if `word` is not null.
 __device__ inline std::uint64_t post_put(const Context& context, const MailLink& mail, const void* to, const void* from,
                                          Size bytes, const Signal* word, Epoch value, int pe, SignalOp op) {
-  return post_letter(context, mail,
-                     {.head = mail_head(MailKind::kPut, op, word != nullptr, pe),
-                      .local = reinterpret_cast<std::uint64_t>(from),
-                      .offset = static_cast<std::uint64_t>(mail.offset_on(to, pe)),
-                      .bytes = static_cast<std::uint64_t>(bytes),
-                      .word = word == nullptr ? 0 : static_cast<std::uint64_t>(mail.offset_on(word, pe)),
-                      .value = value});
+  return post_request(context, mail,
+                      {.head = mail_head(MailKind::kPut, op, word != nullptr, pe),
+                       .local = reinterpret_cast<std::uint64_t>(from),
+                       .offset = static_cast<std::uint64_t>(mail.offset_on(to, pe)),
+                       .bytes = static_cast<std::uint64_t>(bytes),
+                       .word = word == nullptr ? 0 : static_cast<std::uint64_t>(mail.offset_on(word, pe)),
+                       .value = value});
 }
 
 __device__ inline std::uint64_t post_get(const Context& context, const MailLink& mail, void* to, const void* from,
                                          Size bytes, int pe) {
-  return post_letter(context, mail,
-                     {.head = mail_head(MailKind::kGet, SignalOp::kSet, false, pe),
-                      .local = reinterpret_cast<std::uint64_t>(to),
-                      .offset = static_cast<std::uint64_t>(mail.offset_on(from, pe)),
-                      .bytes = static_cast<std::uint64_t>(bytes)});
+  return post_request(context, mail,
+                      {.head = mail_head(MailKind::kGet, SignalOp::kSet, false, pe),
+                       .local = reinterpret_cast<std::uint64_t>(to),
+                       .offset = static_cast<std::uint64_t>(mail.offset_on(from, pe)),
+                       .bytes = static_cast<std::uint64_t>(bytes)});
 }
 
-/// Waits until the PEs of other nodes have carried out all letters so far.
-__device__ inline void flush_letters(const Context& context, const MailLink& mail) {
+/// Waits until the PEs of other nodes have carried out all requests so far.
+__device__ inline void flush_requests(const Context& context, const MailLink& mail) {
   const std::uint64_t number =
-      post_letter(context, mail, {.head = mail_head(MailKind::kFlush, SignalOp::kSet, false, 0)});
+      post_request(context, mail, {.head = mail_head(MailKind::kFlush, SignalOp::kSet, false, 0)});
   if (number != 0) await_proxy(context, &mail.progress->answered, number);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-/// The ring in memory of the host through which a GPU's kernels post letters to the proxy of their PE.
+/// The ring in memory of the host through which a GPU's kernels post requests to the proxy of their PE.
 ///
-/// A letter takes a slot of 64 bytes. Its poster writes the words, and then the number by a release of system scope.
+/// A request takes a slot of 64 bytes. Its poster writes the words, and then the number by a release of system scope.
 /// The proxy takes slots in the order of numbers, each once its number is there.
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tandem::cuda {
 
-/// The first word of a letter holds its kind, its signal's operation, whether there is a signal, and the PE.
+/// The first word of a request holds its kind, its signal's operation, whether there is a signal, and the PE.
 struct alignas(64) MailSlot {
   std::uint64_t head;
   std::uint64_t local;   ///< address of a put's source, of a get's destination
@@ -22,7 +22,7 @@ struct alignas(64) MailSlot {
   std::uint64_t word;  ///< offset of the signal's word
   std::uint64_t value;
   std::uint64_t unused;
-  std::uint64_t number;  ///< 1, 2, ...: of the letter that the slot holds
+  std::uint64_t number;  ///< 1, 2, ...: of the request that the slot holds
 };
 static_assert(sizeof(MailSlot) == 64);
 
@@ -37,8 +37,8 @@ TANDEM_DEVICE constexpr std::uint64_t mail_head(MailKind kind, SignalOp op, bool
 
 /// The proxy's progress, in memory of the host that kernels read.
 struct MailProgress {
-  std::uint64_t sent;      ///< sources of all puts up to this letter may change
-  std::uint64_t answered;  ///< all gets and flushes up to this letter are answered; its slot is free again
+  std::uint64_t sent;      ///< sources of all puts up to this request may change
+  std::uint64_t answered;  ///< all gets and flushes up to this request are answered; its slot is free again
 };
 
 /// A PE's way to its proxy, as kernels get it.
@@ -49,7 +49,7 @@ struct MailLink {
   int me = 0;  ///< PE of the world
   MailSlot* slots = nullptr;
   const MailProgress* progress = nullptr;
-  std::uint64_t* posted = nullptr;  ///< in memory of the GPU: the last letter, and then the last answer that was seen
+  std::uint64_t* posted = nullptr;  ///< in memory of the GPU: the last request, and then the last answer that was seen
 
   TANDEM_DEVICE bool is_near(int pe) const { return pe / node_size == me / node_size; }
   TANDEM_DEVICE Size offset_on(const void* address, int pe) const {

@@ -1,6 +1,6 @@
 #pragma once
 /// The Block of a kernel that runs between nodes. It has the operations of block.cuh. For PEs of other nodes, whose
-/// memory it does not reach, it posts letters to the proxy.
+/// memory it does not reach, it posts requests to the proxy.
 ///
 /// It is a separate compilation of a kernel, so worlds of one node have no extra cost.
 
@@ -57,11 +57,11 @@ class BetweenNodes : public Base {
     if (reachable(pe)) return Base::get_nbi(to, from, count, pe);
     post_get_of_group(to, from.on(pe), count * Size{sizeof(T)}, pe, false);
   }
-  /// Messages to a PE are carried out in the order of their letters.
+  /// Messages to a PE are carried out in the order of their requests.
   __device__ void fence() { Base::quiet(); }
   __device__ void quiet() {
     Base::quiet();
-    if (is_first()) flush_letters(this->context_, mail_);
+    if (is_first()) flush_requests(this->context_, mail_);
     this->sync();
   }
 
@@ -111,7 +111,7 @@ class BetweenNodes : public Base {
   __device__ bool is_first() const { return this->thread_ == 0; }
   __device__ int world_pe(int pe) const { return this->team().world_pe(pe); }
 
-  /// The barriers order the stores of all threads before the letter, and later ones behind a wait.
+  /// The barriers order the stores of all threads before the request, and later ones behind a wait.
   __device__ void post_put_of_group(const void* to, const void* from, Size bytes, const Signal* word, Epoch value,
                                     int pe, SignalOp op, bool waits) {
     this->sync();

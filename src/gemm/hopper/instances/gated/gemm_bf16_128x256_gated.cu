@@ -1,10 +1,10 @@
-#include "gemm/hopper/hooked_gemm.cuh"
+#include "gemm/hopper/fused_gemm.cuh"
 
 namespace tandem::cuda {
 
 extern const GemmKernel kBf16Gated128x256;
 const GemmKernel kBf16Gated128x256 =
-    HookedGemm<cutlass::bfloat16_t, cutlass::bfloat16_t, 128, 256, 64, BLayout::kNxK, true>::description(DType::kBF16,
-                                                                                                         DType::kBF16);
+    FusedGemm<cutlass::bfloat16_t, cutlass::bfloat16_t, 128, 256, 64, BLayout::kNxK, true>::description(DType::kBF16,
+                                                                                                        DType::kBF16);
 
 }  // namespace tandem::cuda

@@ -1,4 +1,4 @@
-#include "gemm/contract/shared_depth.h"
+#include "gemm/contract/stream_k.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,33 +10,33 @@
 namespace tandem {
 namespace {
 
-constexpr SharingCost kCost;
+constexpr StreamKCost kCost;
 
 /// Returns the work of cluster `cluster` after the whole units.
-std::vector<UnitPart> parts_of(const SharedDepth& shared, int cluster) {
+std::vector<UnitPart> parts_of(const StreamK& shared, int cluster) {
   const auto i = static_cast<std::size_t>(cluster);
   return {shared.parts + shared.begin[i], shared.parts + shared.begin[i + 1]};
 }
 
-TEST(SharedDepth, NothingIsSharedWhereTheLastWaveIsFull) {
+TEST(StreamK, NothingIsSharedWhereTheLastWaveIsFull) {
   for (const int units : {0, 66, 132, 6600}) {
-    const SharedDepth shared = share_depth(units, 128, 66, kCost);
+    const StreamK shared = split_last_wave(units, 128, 66, kCost);
     EXPECT_EQ(shared.whole, units);
     EXPECT_EQ(shared.begin[66], 0);
     EXPECT_EQ(shared.steps, 128);
   }
 }
 
-TEST(SharedDepth, NothingIsSharedWhereTheExchangeTakesLongerThanTheRestOfTheWave) {
-  EXPECT_EQ(share_depth(66 + 62, 112, 66, kCost).whole, 66 + 62);  // 7 of 112 steps idle
-  EXPECT_LT(share_depth(66 + 26, 128, 66, kCost).whole, 66 + 26);  // 78
-  EXPECT_EQ(share_depth(66 + 26, 12, 66, kCost).whole, 66 + 26);   // parts would be too short
+TEST(StreamK, NothingIsSharedWhereTheExchangeTakesLongerThanTheRestOfTheWave) {
+  EXPECT_EQ(split_last_wave(66 + 62, 112, 66, kCost).whole, 66 + 62);  // 7 of 112 steps idle
+  EXPECT_LT(split_last_wave(66 + 26, 128, 66, kCost).whole, 66 + 26);  // 78
+  EXPECT_EQ(split_last_wave(66 + 26, 12, 66, kCost).whole, 66 + 26);   // parts would be too short
 }
 
 /// Every step of every shared unit once; sums are left before they are waited for, and each at a place of its own.
 void expect_right(int units, int depth, int clusters) {
   const std::string what = fmt::format("{} units of {} steps, {} clusters", units, depth, clusters);
-  const SharedDepth shared = share_depth(units, depth, clusters, kCost);
+  const StreamK shared = split_last_wave(units, depth, clusters, kCost);
   if (shared.whole == units) return;
   ASSERT_EQ(shared.whole, units - units % clusters) << what;
   EXPECT_LE(shared.steps + kCost.gain, depth) << what;
@@ -72,19 +72,19 @@ void expect_right(int units, int depth, int clusters) {
   for (const auto& of_unit : times) EXPECT_EQ(of_unit, std::vector<int>(of_unit.size(), 1)) << what;
 }
 
-TEST(SharedDepth, EachStepIsComputedOnceAndEachSumReadOnce) {
+TEST(StreamK, EachStepIsComputedOnceAndEachSumReadOnce) {
   for (const int clusters : {1, 2, 3, 60, 64, 66})
     for (const int depth : {1, 16, 31, 64, 128, 256, 832})
       for (int rest = 0; rest < clusters; ++rest)
         for (const int whole : {0, 3 * clusters}) expect_right(whole + rest, depth, clusters);
 }
 
-TEST(SharedDepth, TheWaveIsAboutAsShortAsItCanBe) {
+TEST(StreamK, TheWaveIsAboutAsShortAsItCanBe) {
   struct Wave {
     int units, depth, ideal;  // steps, if exchanging sums cost nothing
   };
   for (const Wave& w : {Wave{896, 64, 37}, {576, 256, 186}, {224, 128, 50}, {3328, 256, 109}}) {
-    const int steps = share_depth(w.units, w.depth, 66, kCost).steps;
+    const int steps = split_last_wave(w.units, w.depth, 66, kCost).steps;
     EXPECT_GE(steps, w.ideal);
     EXPECT_LE(steps, w.ideal + kCost.give + kCost.add + 4);
   }

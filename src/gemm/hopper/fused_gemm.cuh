@@ -1,5 +1,5 @@
 #pragma once
-/// The GEMM with hooks on Hopper: a CUTLASS mainloop (TMA, WGMMA) in a persistent kernel. The kernel passes gates,
+/// The fused GEMM on Hopper: a CUTLASS mainloop (TMA, WGMMA) in a persistent kernel. The kernel passes gates,
 /// follows the tile order, and stores and signals tile by tile.
 
 #include "gemm/hopper/plain_mainloop.cuh"
@@ -14,7 +14,7 @@ namespace tandem::cuda {
 /// tile column: each loads half of B's rows for both. Blocks: for fp8 with scales of blocks.
 template <class Element, class Out, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK, bool Gated = false,
           bool Blocks = false>
-class HookedGemm {
+class FusedGemm {
   static constexpr bool kScaled = sizeof(Element) == 1;
   static constexpr int kCluster = 2;
   using Tile = cute::Shape<cute::Int<TileM>, cute::Int<TileN>, cute::Int<TileK>>;
@@ -23,9 +23,9 @@ class HookedGemm {
   using Store = TileStore<Out, TileM, TileN, kScaled, Gated>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
   using Plain = PlainMainloop<Element, Layout, Tile, Cluster, kReserved>;
-  using Hooked = GatedMainloop<typename Plain::Type>;
-  using Mainloop = std::conditional_t<Blocks, ScaledMainloop<typename Plain::Type, Gated, Hooked>, Hooked>;
-  using Kernel = HookedKernel<Mainloop, Store>;
+  using Fused = GatedMainloop<typename Plain::Type>;
+  using Mainloop = std::conditional_t<Blocks, ScaledMainloop<typename Plain::Type, Gated, Fused>, Fused>;
+  using Kernel = FusedKernel<Mainloop, Store>;
 
  public:
   static constexpr GemmKernel description(DType type, DType out_type) {
@@ -38,8 +38,8 @@ class HookedGemm {
     typename Kernel::Params params{};
     static_cast<TileTable&>(params.table) = make_tile_table(gemm, kCluster);
     if (params.table.units == 0) return;
-    if constexpr (Store::Table::kShares)
-      params.table.shared = shared_depth(gemm, params.table.units, max(launch.sms / kCluster, 1));
+    if constexpr (Store::Table::kIsStreamK)
+      params.table.stream_k = stream_k(gemm, params.table.units, max(launch.sms / kCluster, 1));
     params.m = narrow(gemm.m);
     params.n = narrow(gemm.n);
     params.k = narrow(gemm.k);
@@ -50,10 +50,10 @@ class HookedGemm {
     launch_gemm_kernel<Kernel>(launch, params, kCluster);
   }
 
-  static SharedDepth shared_depth(const Gemm& gemm, int units, int clusters) {
+  static StreamK stream_k(const Gemm& gemm, int units, int clusters) {
     const int depth = narrow(ceil_div(gemm.k, TileK));
-    if (gemm.workspace.sums == nullptr) return share_nothing(units, depth);
-    return share_depth(units, depth, clusters, SharingCost::of(TileN));
+    if (gemm.workspace.sums == nullptr) return split_nothing(units, depth);
+    return split_last_wave(units, depth, clusters, StreamKCost::of(TileN));
   }
 
   static int narrow(Size value) { return static_cast<int>(value); }

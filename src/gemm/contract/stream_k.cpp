@@ -1,4 +1,4 @@
-#include "gemm/contract/shared_depth.h"
+#include "gemm/contract/stream_k.h"
 
 #include <algorithm>
 #include <array>
@@ -16,11 +16,11 @@ std::int16_t narrow(int value) { return static_cast<std::int16_t>(value); }
 /// can. The other clusters, the helpers, take the units' first steps one after the other.
 class Sharing {
  public:
-  Sharing(const SharingCost& cost, int depth, int owners, int helpers, int time)
+  Sharing(const StreamKCost& cost, int depth, int owners, int helpers, int time)
       : cost_(cost), depth_(depth), owners_(owners), helpers_(helpers), time_(time), left_(of_helper()) {}
 
   /// Returns whether `to` holds the parts of all clusters.
-  bool write(SharedDepth& to) {
+  bool write(StreamK& to) {
     for (int unit = 0; unit < owners_; ++unit)
       if (!share(unit, to)) return false;
     while (helper_ < helpers_) to.begin[++helper_] = narrow(places_);
@@ -42,7 +42,7 @@ class Sharing {
   int of_helper() const { return time_ - cost_.add; }
 
   /// With more helpers the unit's own cluster has less time for steps.
-  bool share(int unit, SharedDepth& to) {
+  bool share(int unit, StreamK& to) {
     for (int others = 1; others <= kMostOthers; ++others) {
       const int own = std::min(time_ - others * cost_.add, depth_ - cost_.least);
       if (own < cost_.least) return false;
@@ -68,9 +68,9 @@ class Sharing {
     return {};
   }
 
-  bool take(int unit, int first_own, const Chunks& chunks, SharedDepth& to) {
+  bool take(int unit, int first_own, const Chunks& chunks, StreamK& to) {
     // A cluster has one place in the workspace.
-    if (places_ + chunks.count > owners_ + helpers_ || places_ + chunks.count + owners_ > SharedDepth::kMostParts)
+    if (places_ + chunks.count > owners_ + helpers_ || places_ + chunks.count + owners_ > StreamK::kMostParts)
       return false;
     finishing_[static_cast<std::size_t>(unit)] = {narrow(unit), narrow(first_own), narrow(depth_ - first_own),
                                                   narrow(places_), narrow(chunks.count)};
@@ -88,44 +88,44 @@ class Sharing {
     return true;
   }
 
-  const SharingCost& cost_;
+  const StreamKCost& cost_;
   const int depth_, owners_, helpers_, time_;
   int helper_ = 0;  // the first helper that may have time
   int left_;        // its remaining time
   int places_ = 0;  // places given so far
-  std::array<UnitPart, SharedDepth::kMostClusters> finishing_{};
+  std::array<UnitPart, StreamK::kMostClusters> finishing_{};
 };
 
 }  // namespace
 
-SharingCost SharingCost::of(int tile_n) {
+StreamKCost StreamKCost::of(int tile_n) {
   // With 128 columns a step takes half as long and sums are half as many, but flags and latencies remain.
   constexpr int kWide = 256;
-  SharingCost cost;
+  StreamKCost cost;
   cost.give = (cost.give * (kWide + tile_n) + 2 * tile_n - 1) / (2 * tile_n);
   cost.add = (cost.add * (kWide + tile_n) + 2 * tile_n - 1) / (2 * tile_n);
   return cost;
 }
 
-SharedDepth share_nothing(int units, int depth) {
-  SharedDepth nothing;
+StreamK split_nothing(int units, int depth) {
+  StreamK nothing;
   nothing.whole = units;
   nothing.depth = nothing.steps = depth;
   return nothing;
 }
 
-SharedDepth share_depth(int units, int depth, int clusters, const SharingCost& cost) {
+StreamK split_last_wave(int units, int depth, int clusters, const StreamKCost& cost) {
   const int owners = units % clusters;
-  if (owners == 0 || clusters > SharedDepth::kMostClusters || depth > std::numeric_limits<std::int16_t>::max())
-    return share_nothing(units, depth);
+  if (owners == 0 || clusters > StreamK::kMostClusters || depth > std::numeric_limits<std::int16_t>::max())
+    return split_nothing(units, depth);
   const int least = (owners * (depth + cost.give + cost.add) + clusters - 1) / clusters;
   for (int time = least; time + cost.gain <= depth; ++time) {
-    SharedDepth shared = share_nothing(units - owners, depth);
+    StreamK shared = split_nothing(units - owners, depth);
     if (!Sharing(cost, depth, owners, clusters - owners, time).write(shared)) continue;
     shared.steps = time;
     return shared;
   }
-  return share_nothing(units, depth);
+  return split_nothing(units, depth);
 }
 
 }  // namespace tandem

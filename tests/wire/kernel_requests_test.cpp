@@ -1,4 +1,4 @@
-// Letters that kernels post in memory, and a proxy that reaches its PE's memory by copies which take their time.
+// Requests that kernels post in memory, and a proxy that reaches its PE's memory by copies which take their time.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -12,7 +12,7 @@ namespace {
 constexpr Size kData = 4096;
 constexpr Size kWord = 64;
 
-/// Memory that is read and written later, in order, as a GPU's streams of copies do. Some looks for letters of kernels
+/// Memory that is read and written later, in order, as a GPU's streams of copies do. Some looks for requests of kernels
 /// let one write go ahead, unless hold() was called. A reading takes its data at the third question whether it is read.
 class LateAccess final : public Access {
  public:
@@ -48,12 +48,12 @@ class LateAccess final : public Access {
   void finish() override {
     while (apply_first()) continue;
   }
-  KernelLetters* kernel_letters() override {
+  KernelRequests* kernel_requests() override {
     if (!held_ && ++looks_ % 64 == 0) apply_first();
-    return &letters_;
+    return &requests_;
   }
 
-  /// Posts a letter as a kernel does. Returns its number.
+  /// Posts a request as a kernel does. Returns its number.
   std::uint64_t post(cuda::MailKind kind, int pe, Size bytes, void* local, bool has_word, Epoch value) {
     const std::uint64_t number = ++posted_;
     await([&] { return answered() + cuda::kMailSlots >= number; });
@@ -105,7 +105,7 @@ class LateAccess final : public Access {
 
   std::vector<cuda::MailSlot> slots_{cuda::kMailSlots};
   cuda::MailProgress progress_{};
-  KernelLetters letters_{slots_.data(), &progress_};
+  KernelRequests requests_{slots_.data(), &progress_};
   std::uint64_t posted_ = 0;
   HostAccess memory_;
   std::mutex mutex_;
@@ -141,7 +141,7 @@ class Gpus {
 
 constexpr Size kWords = 9000;  // more than a message holds
 
-TEST(KernelLetters, PlaceDataBeforeTheWord) {
+TEST(KernelRequests, PlaceDataBeforeTheWord) {
   Gpus gpus({.seed = 3, .delayed_polls = 4, .repeated_per_mille = 100});
   std::vector<std::uint64_t> source(kWords);
   for (std::uint64_t round = 1; round <= 20; ++round) {
@@ -155,7 +155,7 @@ TEST(KernelLetters, PlaceDataBeforeTheWord) {
   EXPECT_EQ(gpus.pes().error(), "");
 }
 
-TEST(KernelLetters, AreAnsweredOnceDataIsInPlace) {
+TEST(KernelRequests, AreAnsweredOnceDataIsInPlace) {
   Gpus gpus;
   for (const int pe : {0, 1}) gpus.access(pe).hold();
   std::vector<std::uint64_t> source(kWords, 5), got(kWords, 0);
@@ -167,14 +167,14 @@ TEST(KernelLetters, AreAnsweredOnceDataIsInPlace) {
   const auto get = gpus.access(0).post(cuda::MailKind::kGet, 1, kWords * 8, got.data(), false, 0);
   await([&] { return gpus.access(0).answered() >= get; });
   EXPECT_EQ(got, source);
-  const Letters letters = gpus.access(0).kernel_letters()->letters();
-  EXPECT_EQ(letters.posted, get);
-  EXPECT_EQ(letters.sent, get);
-  EXPECT_EQ(letters.answered, get);
+  const Requests requests = gpus.access(0).kernel_requests()->requests();
+  EXPECT_EQ(requests.posted, get);
+  EXPECT_EQ(requests.sent, get);
+  EXPECT_EQ(requests.answered, get);
 }
 
 /// A host that has waited for its kernels, and then settles, finds their puts complete.
-TEST(KernelLetters, PrecedeTheHostsLaterLetters) {
+TEST(KernelRequests, PrecedeTheHostsLaterRequests) {
   Gpus gpus;
   std::vector<std::uint64_t> source(1);
   for (std::uint64_t round = 1; round <= 200; ++round) {
@@ -185,13 +185,13 @@ TEST(KernelLetters, PrecedeTheHostsLaterLetters) {
   }
 }
 
-TEST(KernelLetters, TakeSlotsAgainThatAreAnswered) {
+TEST(KernelRequests, TakeSlotsAgainThatAreAnswered) {
   Gpus gpus;
-  constexpr std::uint64_t kLetters = 3 * cuda::kMailSlots;
-  for (std::uint64_t i = 1; i <= kLetters; ++i) gpus.access(0).post(cuda::MailKind::kPut, 1, 0, nullptr, true, i);
+  constexpr std::uint64_t kRequests = 3 * cuda::kMailSlots;
+  for (std::uint64_t i = 1; i <= kRequests; ++i) gpus.access(0).post(cuda::MailKind::kPut, 1, 0, nullptr, true, i);
   const auto flush = gpus.access(0).post(cuda::MailKind::kFlush, 0, 0, nullptr, false, 0);
   await([&] { return gpus.access(0).answered() >= flush; });
-  EXPECT_EQ(gpus.pes().word(1, kWord), kLetters);
+  EXPECT_EQ(gpus.pes().word(1, kWord), kRequests);
   EXPECT_EQ(gpus.pes().error(), "");
 }
 

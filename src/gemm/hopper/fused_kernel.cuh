@@ -1,5 +1,5 @@
 #pragma once
-/// The persistent kernel of the GEMM with hooks. A block's first warpgroup has a warp that loads tiles of A and B, and
+/// The persistent kernel of the fused GEMM. A block's first warpgroup has a warp that loads tiles of A and B, and
 /// one or two warps that store tiles of C. One or two other warpgroups compute, each 64 rows of every tile.
 
 #include <cutlass/arch/grid_dependency_control.h>
@@ -10,7 +10,7 @@
 namespace tandem::cuda {
 
 template <class Mainloop, class Store>
-class HookedKernel {
+class FusedKernel {
   static constexpr int kGroup = 128;
   using Pipeline = typename Mainloop::MainloopPipeline;
   using TiledMma = typename Mainloop::TiledMma;
@@ -91,7 +91,7 @@ class HookedKernel {
 
   /// If blocks compute slices of the depth, the table has a column for each slice.
   __device__ static Steps steps_of(const Params& params, const WalkedTile& tile) {
-    if constexpr (Table::kShares) return tile.steps;
+    if constexpr (Table::kIsStreamK) return tile.steps;
     const int all = cute::ceil_div(params.k, static_cast<int>(cute::size<2>(TileShape{})));
     if constexpr (Store::kSlices == 1) return {0, all};
     const int of_slice = (all + Store::kSlices - 1) / Store::kSlices;
@@ -134,7 +134,7 @@ class HookedKernel {
       state.advance(count);
       if (kGroups == 2 && walk.is_last()) cutlass::arch::launch_dependent_grids();
       if (tile.is_empty()) continue;
-      if constexpr (Table::kShares) {
+      if constexpr (Table::kIsStreamK) {
         if (tile.gives()) {
           store.give(tile, sums);
           continue;
@@ -142,7 +142,7 @@ class HookedKernel {
       }
       // Each tile counts once, for the block that completes it.
       if (thread == 0) profiler.add(0, {RecordKind::kCompute}, begin);
-      if constexpr (Table::kShares)
+      if constexpr (Table::kIsStreamK)
         if (tile.others > 0) store.add_others(tile, sums);
       store.write(tile, sums, !walk.is_last() && count >= Store::kMostPending);
     }
@@ -151,7 +151,7 @@ class HookedKernel {
 
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::kThreads, 1)
-    hooked_gemm(const __grid_constant__ typename Kernel::Params params) {
+    fused_gemm(const __grid_constant__ typename Kernel::Params params) {
   extern __shared__ __align__(1024) unsigned char memory[];
   Kernel::run(params, *reinterpret_cast<typename Kernel::Storage*>(memory));
 }
