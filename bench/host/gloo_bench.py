@@ -9,8 +9,9 @@ libraries take turns, call by call, and the order of turns changes from round to
 before each call. The processes then begin the call together, within some microseconds: they poll words in shared
 memory, since processes leave a barrier of Gloo 50 to 300 us apart. A time is the median over the rounds of the slowest
 process, in microseconds. A quiet time is for machines with other work, where a process may lose its core at any point:
-the tenth percentile over the rounds of the time from the last begin to the last end. Every result is compared with the exact one. Tandem runs on buffers of its symmetric heap, and
-on plain memory. Broadcasts are in place, as Gloo's are; Gloo's all-reduce is in place too, Tandem's has two buffers.
+the tenth percentile over the rounds of the time from the last begin to the last end. Every result is compared with the
+exact one. Tandem runs on buffers of its symmetric heap, and on plain memory. Broadcasts are in place, as Gloo's are;
+Gloo's all-reduce is in place too, Tandem's has two buffers.
 "copy us" is a bound for one thread: the time in which each process copies the bytes that it needs from the others'
 memory, without any signal.
 """
@@ -221,8 +222,8 @@ def measure(arguments):
             if pe == 0:
                 print(f"{operation:>15} {size:>10} {us['gloo']:>10.1f} {us['tandem']:>10.1f} "
                       f"{us['tandem_plain']:>12.1f} {us['copy']:>10.1f} {us['gloo'] / us['tandem']:>7.2f} "
-                      f"{quiet['gloo']:>10.1f} {quiet['tandem']:>10.1f} {quiet['gloo'] / quiet['tandem']:>7.2f} {wrong:>6}",
-                      flush=True)
+                      f"{quiet['gloo']:>10.1f} {quiet['tandem']:>10.1f} {quiet['gloo'] / quiet['tandem']:>7.2f} "
+                      f"{wrong:>6}", flush=True)
                 if arguments.part:  # after each row, so that a run that is cut off leaves its rows
                     about = {"torch": torch.__version__, "python": platform.python_version(),
                              "tandem": tandem.library.tandem_version().decode(), "rows": rows}
