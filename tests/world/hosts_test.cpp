@@ -307,6 +307,13 @@ TEST_F(NameSpaces, NameAPortThatAFirewallDrops) {
   expect_good_ends(std::move(all_));
 }
 
+TEST_F(NameSpaces, NameAPortThatNftDrops) {
+  if (!hosts_.drop_ports_by_nft("7000-7999"))
+    GTEST_SKIP() << "nft is not installed (nftables), or this system does not let it set rules";
+  start("be_cut_off", {"FI_TCP_PORT_LOW_RANGE=7000", "FI_TCP_PORT_HIGH_RANGE=7999", "TANDEM_CONNECT_S=2"});
+  expect_good_ends(std::move(all_));
+}
+
 TEST_F(NameSpaces, NameAnAddressOfOneHostAlone) {
   const UniqueId id = UniqueId::create();
   all_.push_back(hosts_.start(1, TANDEM_WORLD_PEER, {"miss_the_rendezvous", id.text(), "1", "2"}, on_host(1, {})));

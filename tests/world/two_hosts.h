@@ -50,6 +50,15 @@ class TwoHosts {
     return run_on(0, "ip rule add ipproto tcp sport " + first_to_last + " blackhole") &&
            run_on(1, "ip rule add ipproto tcp sport " + first_to_last + " blackhole");
   }
+  /// Drops what arrives at these TCP ports, by rules of nftables. Returns false if this system cannot.
+  bool drop_ports_by_nft(const std::string& first_to_last) const {
+    bool is_dropped = true;
+    for (int host = 0; host < 2; ++host)
+      is_dropped = is_dropped && run_on(host, "nft add table inet wall") &&
+                   run_on(host, "nft add chain inet wall arrivals { type filter hook input priority 0 ; }") &&
+                   run_on(host, "nft add rule inet wall arrivals tcp dport " + first_to_last + " drop");
+    return is_dropped;
+  }
   /// Returns the bytes that the host has sent over the link.
   Size sent(int host) const {
     auto cat = start(host, "cat", {"/proc/net/dev"}, {});
