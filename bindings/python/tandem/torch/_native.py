@@ -1,7 +1,7 @@
 """Operators from PyTorch's dispatcher to the C API without Python between them (native/torch).
 
 The package has their library where it was built with the headers of PyTorch. TANDEM_TORCH_LIBRARY names another one,
-and an empty text none. Where none loads, the kernels in Python do all the work.
+which has to load, and an empty text none. Without a library the kernels in Python do all the work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from .. import _c, errors
-from .._library import FOLDER
+from .._library import FOLDER, shown
 from . import _groups
 
 # In the order of struct Library (native/torch/call.h).
@@ -27,14 +27,21 @@ _current_device = getattr(torch._C, "_cuda_getDevice", None)
 
 
 def _load() -> ctypes.CDLL | None:
-    path = os.environ.get("TANDEM_TORCH_LIBRARY", str(FOLDER / "lib" / "libtandem_torch.so"))
-    if not os.path.exists(path):
+    """The library, with its operators registered. Raises InvalidArgument where the variable names no such library."""
+    given = os.environ.get("TANDEM_TORCH_LIBRARY")
+    path = str(FOLDER / "lib" / "libtandem_torch.so") if given is None else given
+    if given == "" or (given is None and not os.path.exists(path)):
         return None
     try:
-        library = ctypes.CDLL(path)  # registers its operators
-    except OSError:  # PyTorch before 2.10 lacks functions that it needs
-        return None
-    library.tandem_torch_status.restype = ctypes.c_int
+        library = ctypes.CDLL(os.path.abspath(path))  # registers its operators
+        library.tandem_torch_status.restype = ctypes.c_int
+    except (OSError, AttributeError) as error:
+        if given is None:  # PyTorch before 2.10 lacks functions that it needs
+            return None
+        raise errors.InvalidArgument(
+            f"TANDEM_TORCH_LIBRARY: {shown(given)} given, allowed is a libtandem_torch.so that loads, or an empty text"
+            f" ({' '.join(str(error).split())})"
+        ) from error
     library.tandem_torch_use.restype = None
     library.tandem_torch_plans_create.restype = ctypes.c_void_p
     library.tandem_torch_plans_create.argtypes = [ctypes.c_void_p, ctypes.c_int64]
