@@ -90,7 +90,8 @@ def collective(name: str, x: torch.Tensor, type_code: int, group: str, operation
 def keep_plan(found: _groups.GroupWorld, plan: Any, problem: Sequence[int]) -> None:
     """Lets `products` run a plan. The caller holds the world's lock.
 
-    `problem` has the operator, the type, the layout, the activation, the depth, and the columns of each weight.
+    `problem` has the operator, the type, the layout, the activation, for fp8 the type of results and the kinds of
+    scales, and then the depth and the columns of each weight.
     """
     if _library is None:
         return
@@ -110,12 +111,15 @@ def products(
     activation: int | None,
     group: str,
     keeps: bool = False,
+    scales: Sequence[torch.Tensor] = (),
+    out_type: int = 0,
 ) -> list[torch.Tensor] | None:
     """The results of an overlapped operator, of arguments that need not have been checked.
 
-    None: the caller has to do it in Python, which checks arguments, makes plans, and notes plans that a graph holds.
+    Products in fp8 have the scale of x, those of the weights, and the type of the results. None: the caller has to do it
+    in Python, which checks arguments, makes plans, and notes plans that a graph holds.
     """
-    if _products is None or activation is None:
+    if _products is None or activation is None or (biases and len(biases) != len(weights)):
         return None
     if not x.is_cuda:
         device = "cpu"
@@ -126,11 +130,12 @@ def products(
     found = _groups.existing(group, device)
     if found is None or found.native is None:
         return None
+    code = len(weights) << 32 | out_type << 16 | activation << 8 | operator
+    code |= bool(scales) << 26 | bool(biases) << 25 | keeps << 24
     with found.world._lock:
         if found.world._handle is None:
             return None
-        code = keeps << 16 | activation << 8 | operator
-        results = _products(x, weights, biases, code, found.native, _groups.stream_of(x) or 0)
+        results = _products(x, [*weights, *biases, *scales], code, found.native, _groups.stream_of(x) or 0)
         error = None if results else _c.error_of(_library.tandem_torch_status())  # type: ignore[union-attr]
     if error is not None:
         raise error
