@@ -52,6 +52,51 @@ def random(*shape, dtype=torch.bfloat16):
     return torch.randn(*shape).to(dtype)
 
 
+def fp8(*shape):
+    return random(*shape).to(torch.float8_e4m3fn)
+
+
+def scales(*shape):
+    return torch.rand(*shape) + 0.5
+
+
+def scaled():
+    """Products in fp8 with all kinds of scales."""
+    one, bias, k, shape = scales(1), random(16), 272, (2 * size, 3)
+    x, w, v = fp8(*shape, k), fp8(16, k).t(), fp8(8, k).t()
+    rows, blocks = scales(*shape, 1), scales(*shape, 3)
+    column, block = scales(16), scales(1, 3).t()
+    for x_scale, w_scale, v_scale in ((one, one, one[0]), (rows, column, column[:8]), (blocks, block, block.clone())):
+        for dtype, activation in ((torch.bfloat16, "none"), (torch.float16, "silu")):
+            options = {"activation": activation, "dtype": dtype}
+            weights, both = [w, v], [w_scale, v_scale]
+            twice(tt.all_gather_scaled_matmul, x, weights, x_scale, both, **options)
+            twice(tt.all_gather_scaled_matmul, x, w, x_scale, w_scale, bias, **options)
+            for function in (tt.scaled_matmul_reduce_scatter, tt.scaled_matmul_all_reduce):
+                twice(function, x, w, x_scale, w_scale, **options)
+                beside(True, function, x, w, x_scale, w_scale, bias, **options)
+                beside(True, function, x[:size], w, x_scale if x_scale is one else x_scale[:size], w_scale, **options)
+    for function in (tt.scaled_matmul_reduce_scatter, tt.scaled_matmul_all_reduce):
+        twice(function, x, w, rows, one)
+        for arguments in (
+            (x, w.contiguous(), one, one),
+            (x, w, scales(1, 3, 2 * size).permute(2, 1, 0), one),
+            (x, w, one, scales(32)[::2]),
+            (x, w, blocks, scales(3, 2)[:, :1]),
+            (x, w, one, one, random(32)[::2]),
+            (fp8(2 * size * k + 1)[1:].view(-1, k), w, one, one),
+            (fp8(2 * size, 9), fp8(5, 9).t(), one, one),
+        ):
+            beside(False, function, *arguments)
+        _native._products = native
+        for wrong in ((x, w, scales(3), one), (x, w, one, scales(3)), (x, w, rows[1:], one), (x, w, one, one, one)):
+            try:
+                function(*wrong)
+            except tandem.Error:
+                continue
+            raise AssertionError(wrong)
+
+
 with torch.no_grad():
     torch.manual_seed(rank)
     for dtype in TYPES:
@@ -89,6 +134,7 @@ with torch.no_grad():
                 continue
             raise AssertionError(wrong)
     beside(False, tt.all_gather_matmul, x, [w.t(), random(48, 16)])  # of two layouts
+    scaled()
     # A plan for more rows takes the place of the former one.
     twice(tt.matmul_all_reduce, random(1, 48).expand(64 * size, 48).contiguous(), w.t())
     beside(True, tt.matmul_all_reduce, x, w.t())

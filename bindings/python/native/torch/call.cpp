@@ -7,18 +7,19 @@ namespace tandem::python {
 Library library;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local tandem_status last_status = TANDEM_SUCCESS;
 
-torch::stable::Tensor empty(const std::vector<std::int64_t>& sizes, const torch::stable::Tensor& like) {
+torch::stable::Tensor empty(const std::vector<std::int64_t>& sizes, const torch::stable::Tensor& like,
+                            std::optional<std::int32_t> other_type) {
   std::vector<std::int64_t> strides(sizes.size());
   std::int64_t stride = 1;
   for (std::size_t axis = sizes.size(); axis-- > 0;) {
     strides[axis] = stride;
     stride *= sizes[axis] > 0 ? sizes[axis] : 1;
   }
-  std::int32_t type = 0;
   std::int32_t device = 0;
   std::int32_t index = 0;
   AtenTensorHandle made = nullptr;
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &type));
+  std::int32_t type = other_type.value_or(0);
+  if (!other_type) STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &type));
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &device));
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(like.get(), &index));
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(static_cast<std::int64_t>(sizes.size()), sizes.data(),

@@ -3,6 +3,7 @@
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tandem.h"
@@ -26,7 +27,8 @@ Handle handle(std::int64_t number) {
   return reinterpret_cast<Handle>(number);  // NOLINT(performance-no-int-to-ptr): Python has handles as numbers
 }
 
-// A new contiguous tensor of the type and on the device of `like`.
-torch::stable::Tensor empty(const std::vector<std::int64_t>& sizes, const torch::stable::Tensor& like);
+// A new contiguous tensor on the device of `like`, of its type or another one of PyTorch's.
+torch::stable::Tensor empty(const std::vector<std::int64_t>& sizes, const torch::stable::Tensor& like,
+                            std::optional<std::int32_t> other_type = std::nullopt);
 
 }  // namespace tandem::python

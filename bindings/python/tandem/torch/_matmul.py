@@ -116,9 +116,8 @@ def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int, x: torch.Tens
                 del found.plans[key]
             rows = max(16, 1 << (m - 1).bit_length())
             plan = found.plans[key] = OperatorPlan(found.world, operator, rows, list(ns), k, **dict(options))
-            if "out_type" not in dict(options):  # no product in fp8
-                numbers = [value for _, value in options]
-                _native.keep_plan(found, plan, [_c.OPERATORS[operator], *numbers, k, *ns])
+            numbers = [value for _, value in options]
+            _native.keep_plan(found, plan, [_c.OPERATORS[operator], *numbers, k, *ns])
     return plan
 
 

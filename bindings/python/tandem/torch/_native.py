@@ -1,7 +1,7 @@
 """Operators from PyTorch's dispatcher to the C API without Python between them (native/torch).
 
 The package has their library where it was built with the headers of PyTorch. TANDEM_TORCH_LIBRARY names another one,
-and an empty text none. Where none loads, the kernels in Python do all the work.
+which has to load, and an empty text none. Without a library the kernels in Python do all the work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from .. import _c, errors
-from .._library import FOLDER
+from .._library import FOLDER, shown
 from . import _groups
 
 # In the order of struct Library (native/torch/call.h).
@@ -27,14 +27,21 @@ _current_device = getattr(torch._C, "_cuda_getDevice", None)
 
 
 def _load() -> ctypes.CDLL | None:
-    path = os.environ.get("TANDEM_TORCH_LIBRARY", str(FOLDER / "lib" / "libtandem_torch.so"))
-    if not os.path.exists(path):
+    """The library, with its operators registered. Raises InvalidArgument where the variable names no such library."""
+    given = os.environ.get("TANDEM_TORCH_LIBRARY")
+    path = str(FOLDER / "lib" / "libtandem_torch.so") if given is None else given
+    if given == "" or (given is None and not os.path.exists(path)):
         return None
     try:
-        library = ctypes.CDLL(path)  # registers its operators
-    except OSError:  # PyTorch before 2.10 lacks functions that it needs
-        return None
-    library.tandem_torch_status.restype = ctypes.c_int
+        library = ctypes.CDLL(os.path.abspath(path))  # registers its operators
+        library.tandem_torch_status.restype = ctypes.c_int
+    except (OSError, AttributeError) as error:
+        if given is None:  # PyTorch before 2.10 lacks functions that it needs
+            return None
+        raise errors.InvalidArgument(
+            f"TANDEM_TORCH_LIBRARY: {shown(given)} given, allowed is a libtandem_torch.so that loads, or an empty text"
+            f" ({' '.join(str(error).split())})"
+        ) from error
     library.tandem_torch_use.restype = None
     library.tandem_torch_plans_create.restype = ctypes.c_void_p
     library.tandem_torch_plans_create.argtypes = [ctypes.c_void_p, ctypes.c_int64]
@@ -83,7 +90,8 @@ def collective(name: str, x: torch.Tensor, type_code: int, group: str, operation
 def keep_plan(found: _groups.GroupWorld, plan: Any, problem: Sequence[int]) -> None:
     """Lets `products` run a plan. The caller holds the world's lock.
 
-    `problem` has the operator, the type, the layout, the activation, the depth, and the columns of each weight.
+    `problem` has the operator, the type, the layout, the activation, for fp8 the type of results and the kinds of
+    scales, and then the depth and the columns of each weight.
     """
     if _library is None:
         return
@@ -103,12 +111,15 @@ def products(
     activation: int | None,
     group: str,
     keeps: bool = False,
+    scales: Sequence[torch.Tensor] = (),
+    out_type: int = 0,
 ) -> list[torch.Tensor] | None:
     """The results of an overlapped operator, of arguments that need not have been checked.
 
-    None: the caller has to do it in Python, which checks arguments, makes plans, and notes plans that a graph holds.
+    Products in fp8 have the scale of x, those of the weights, and the type of the results. None: the caller has to do it
+    in Python, which checks arguments, makes plans, and notes plans that a graph holds.
     """
-    if _products is None or activation is None:
+    if _products is None or activation is None or (biases and len(biases) != len(weights)):
         return None
     if not x.is_cuda:
         device = "cpu"
@@ -119,11 +130,12 @@ def products(
     found = _groups.existing(group, device)
     if found is None or found.native is None:
         return None
+    code = len(weights) << 32 | out_type << 16 | activation << 8 | operator
+    code |= bool(scales) << 26 | bool(biases) << 25 | keeps << 24
     with found.world._lock:
         if found.world._handle is None:
             return None
-        code = keeps << 16 | activation << 8 | operator
-        results = _products(x, weights, biases, code, found.native, _groups.stream_of(x) or 0)
+        results = _products(x, [*weights, *biases, *scales], code, found.native, _groups.stream_of(x) or 0)
         error = None if results else _c.error_of(_library.tandem_torch_status())  # type: ignore[union-attr]
     if error is not None:
         raise error

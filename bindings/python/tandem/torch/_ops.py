@@ -17,6 +17,8 @@ _library = torch.library.Library("tandem", "FRAGMENT")
 _below_autograd = getattr(torch._C, "_AutoDispatchBelowAutograd", None)
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
 _interpreter = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None)
+_autograd = getattr(getattr(torch, "_library", None), "autograd", None)
+_needs_gradient = getattr(torch._C, "_any_requires_grad", None)
 _KINDS = (torch.Tensor, torch.nn.Parameter)
 # Kernels that may be called without the dispatcher.
 _direct: dict[Any, Callable[..., Any]] = {}
@@ -42,7 +44,26 @@ def register(
     for key in ("CPU", "CUDA"):
         _library.impl(name, kernel, key)
     torch.library.register_fake(f"tandem::{name}", fake, lib=_library)
-    torch.library.register_autograd(f"tandem::{name}", gradient or none, setup_context=keep, lib=_library)
+    _register_gradient(name, gradient or none, keep)
+
+
+def _register_gradient(name: str, gradient: Callable[..., Any], keep: Callable[..., None] | None) -> None:
+    """Registers a gradient. Calls that record none take the short way from here, too."""
+    make, kind = getattr(_autograd, "make_autograd_impl", None), getattr(_autograd, "Info", None)
+    if make is None or kind is None or _below_autograd is None or _needs_gradient is None:
+        torch.library.register_autograd(f"tandem::{name}", gradient, setup_context=keep, lib=_library)
+        return
+    operator = getattr(torch.ops.tandem, name).default
+    recorded = make(operator, kind(gradient, keep))
+
+    def run(keyset: Any, *arguments: Any) -> Any:
+        if not (torch.is_grad_enabled() and _needs_gradient(*arguments)):
+            kernel = _direct.get(operator.overloadpacket)
+            if kernel is not None and _are_plain(arguments):
+                return kernel(*arguments)
+        return recorded(keyset, *arguments)
+
+    _library.impl(name, run, "Autograd", with_keyset=True)
 
 
 def call_directly(operator: Any, kernel: Callable[..., Any]) -> None:
@@ -58,12 +79,17 @@ def _is_plain(value: Any) -> bool:
     return not isinstance(value, torch.Tensor) or (type(value) in _KINDS and not value.is_meta and not value.is_neg())
 
 
+def _are_plain(arguments: tuple[Any, ...]) -> bool:
+    """Whether nothing but autograd stands between the caller and a kernel with these arguments."""
+    return _modes() == 0 and _interpreter() is None and all(map(_is_plain, arguments))
+
+
 def call(operator: Any, *arguments: Any) -> Any:
     """Calls an operator. Where nothing records gradients, it takes the short way to the kernel."""
     if _below_autograd is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
         return operator(*arguments)
     kernel = _direct.get(operator)
-    if kernel is not None and _modes() == 0 and _interpreter() is None and all(map(_is_plain, arguments)):
+    if kernel is not None and _are_plain(arguments):
         return kernel(*arguments)
     with _below_autograd():
         return operator(*arguments)

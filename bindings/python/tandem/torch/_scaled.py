@@ -15,9 +15,10 @@ import torch
 from .. import errors
 from .._c import ACTIVATIONS
 from .._library import shown
-from . import _groups, _matmul
-from ._collectives import text_argument
-from ._ops import call, register
+from . import _groups, _matmul, _native
+from ._collectives import CODES, text_argument
+from ._matmul import _GATHER, _REDUCE, _SCATTER
+from ._ops import call, call_directly, register
 from ._scales import Scales, check_scales, check_shape, multiplied, scales_of
 
 _FP8 = torch.float8_e4m3fn
@@ -65,6 +66,27 @@ def _finished(z: torch.Tensor, biases: Sequence[torch.Tensor], i: int, activatio
     return _matmul.activated(z + biases[i].float() if biases else z, activation).to(dtype)
 
 
+def _native_products(
+    operator: int,
+    x: torch.Tensor,
+    weights: list[torch.Tensor],
+    x_scale: torch.Tensor,
+    weight_scales: list[torch.Tensor],
+    biases: list[torch.Tensor],
+    activation: str,
+    dtype: torch.dtype,
+    group: str,
+    keeps: bool = False,
+) -> list[torch.Tensor] | None:
+    """The results without Python, or None where this call needs a check, a copy or a new plan."""
+    if dtype not in _OUT or len(weight_scales) != len(weights):
+        return None
+    scales = (x_scale, *weight_scales)
+    return _native.products(
+        operator, x, weights, biases, ACTIVATIONS.get(activation), group, keeps, scales, CODES[dtype]
+    )
+
+
 def _all_gather_shape(
     x: torch.Tensor,
     weights: list[torch.Tensor],
@@ -93,6 +115,9 @@ def _all_gather_scaled_matmul(
     keep_gathered: bool,
     group: str,
 ) -> list[torch.Tensor]:
+    made = _native_products(_GATHER, x, weights, x_scale, weight_scales, biases, activation, dtype, group, keep_gathered)
+    if made is not None:
+        return made
     results = _all_gather_shape(x, weights, x_scale, weight_scales, biases, activation, dtype, keep_gathered, group)
     flat, scales = _flat(x), scales_of(x, weights, x_scale, weight_scales, dtype)
     if is_fused(x, weights):
@@ -144,8 +169,13 @@ def _sum(scatters: bool) -> Any:
         dtype: torch.dtype,
         group: str,
     ) -> torch.Tensor:
+        biases = [] if bias is None else [bias]
+        tensors = (x, [weight], x_scale, [weight_scale], biases)
+        made = _native_products(_SCATTER if scatters else _REDUCE, *tensors, activation, dtype, group)
+        if made is not None:
+            return made[0]
         result = shape(x, weight, x_scale, weight_scale, bias, activation, dtype, group)
-        flat, biases = _flat(x), [] if bias is None else [bias]
+        flat = _flat(x)
         scales = scales_of(x, [weight], x_scale, [weight_scale], dtype)
         if is_fused(x, [weight]):
             operator = "gemm_reduce_scatter" if scatters else "gemm_all_reduce"
@@ -174,6 +204,8 @@ for _name, _schema, _kernel, _fake in (
     ("scaled_matmul_all_reduce", _ONE, _sum(False), _sum_shape(False)),
 ):
     register(_name, _schema, _kernel, _fake)
+    if _native.IS_LOADED:
+        call_directly(getattr(torch.ops.tandem, _name), _kernel)
 
 
 def _list(name: str, value: Any, types: tuple[torch.dtype, ...]) -> list[torch.Tensor]:
@@ -241,7 +273,7 @@ def _one(
         _groups.check_tensor("bias", bias, (torch.bfloat16,))
     name = _groups.resolve(group)
     activation = text_argument("activation", activation)
-    return operator(x, weight, x_scale, weight_scale, bias, activation, _dtype(dtype), name)
+    return call(operator, x, weight, x_scale, weight_scale, bias, activation, _dtype(dtype), name)
 
 
 def scaled_matmul_reduce_scatter(
