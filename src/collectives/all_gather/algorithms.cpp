@@ -11,17 +11,17 @@ namespace tandem::kernels {
 
 namespace {
 
-constexpr Collective kSelf = Collective::kAllGather;
-
 std::unique_ptr<CollectivePlan> make_copy_engine_pull(World& world, const CollectiveOptions& options,
                                                       const Team& team) {
-  return make_copy_engine_plan(world, kSelf, options, team, CopyPattern::kAllGather, CopyDirection::kPull);
+  return make_copy_engine_plan(world, Collective::kAllGather, options, team, CopyPattern::kAllGather,
+                               CopyDirection::kPull);
 }
 
 }  // namespace
 
 std::span<const Algorithm> all_gather_algorithms() {
   using enum PeerAccess;
+  constexpr Collective kSelf = Collective::kAllGather;
   static const Algorithm algorithms[] = {
       {{kSelf, "push", "every PE's SMs put its bytes to all peers", false, false, kOutput},
        make_byte_plan<kSelf, AllGatherPush>},

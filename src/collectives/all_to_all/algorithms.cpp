@@ -7,14 +7,9 @@
 
 namespace tandem::kernels {
 
-namespace {
-
-constexpr Collective kSelf = Collective::kAllToAll;
-
-}  // namespace
-
 std::span<const Algorithm> all_to_all_algorithms() {
   using enum PeerAccess;
+  constexpr Collective kSelf = Collective::kAllToAll;
   static const Algorithm algorithms[] = {
       {{kSelf, "push", "every PE's SMs put each peer's bytes to it", false, false, kOutput},
        make_byte_plan<kSelf, AllToAllPush>},
