@@ -1,5 +1,5 @@
-# Where nvcc is present, the test `cuda_headers` compiles every portable kernel as device code with a stub block, so that
-# nothing a GPU could not take gets into them. tests/cuda/*.cu compile the operations of the block itself.
+# Where nvcc is present, the test `cuda_headers` compiles every portable kernel as device code with a stub block. It finds
+# code that a GPU could not take. tests/cuda/*.cu compile the operations of the block itself.
 file(GLOB cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cuda/*.cu")
 if(NOT cuda_sources OR TANDEM_SANITIZE)
   return()

@@ -1,4 +1,4 @@
-# What every target of our own is compiled with: warnings, sanitizers, the private include root.
+# Options of every target of our own: warnings, sanitizers, the private include root.
 
 if(TANDEM_SANITIZE)
   add_compile_options(-fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
