@@ -114,6 +114,58 @@ TEST_F(FabricConnections, SendNothingToAPeThatHasGone) {
   });
 }
 
+/// A litmus test of two proxies over connections. Each of 64 places gets new data many times, of several lengths. A
+/// reader beside the proxy sees a word, then all data that was put before it. TANDEM_TEST_ROUNDS=1000000 makes as many
+/// rounds.
+TEST_F(FabricConnections, ShowDataToWhoeverSeesItsWord) {
+  constexpr Size kPlaces = 64, kPlace = 8192, kPart = kPlaces * kPlace + 16;
+  constexpr Size kWord = kPart - 16, kCredit = kPart - 8;
+  const char* const text = std::getenv("TANDEM_TEST_ROUNDS");
+  const std::uint64_t rounds = text == nullptr ? 20'000 : std::stoull(text);
+  connect();
+  std::vector<std::uint64_t> memory(2 * kPart / 8), source(kPlaces * kPlace / 8);
+  std::vector<std::unique_ptr<Proxy>> proxies;
+  for (int pe = 0; pe < 2; ++pe) {
+    ProxySetup setup;
+    setup.place = {reinterpret_cast<std::byte*>(memory.data()), kPart, 2, pe, 1};
+    setup.secret = testing::key_of(1);
+    setup.ring = [] {};
+    setup.is_over = [] { return false; };
+    setup.on_error = [](const std::exception_ptr& error) { std::rethrow_exception(error); };
+    proxies.push_back(std::make_unique<Proxy>(std::move(setup), std::move(ends_[static_cast<std::size_t>(pe)]), kPart));
+  }
+  const auto word = [&](int pe, Size offset) {
+    return std::atomic_ref(memory[static_cast<std::size_t>((pe * kPart + offset) / 8)]).load(std::memory_order_acquire);
+  };
+  const auto words_of = [](std::uint64_t round) { return 1 + round * 37 % (kPlace / 8); };
+  const auto post = [&](int from, Letter letter) {
+    letter.pe = 1 - from;
+    letter.has_word = true;
+    await([&] { return proxies[static_cast<std::size_t>(from)]->mailbox().try_post(letter) != 0; });
+  };
+  std::atomic<std::uint64_t> wrong{0};
+  std::thread reader([&] {
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      await([&] { return word(1, kWord) >= round; });
+      const std::uint64_t* const data = &memory[static_cast<std::size_t>((kPart + round % kPlaces * kPlace) / 8)];
+      for (std::uint64_t i = 0; i < words_of(round); ++i) wrong += data[i] == round + i ? 0U : 1U;
+      if (round % (kPlaces / 2) == 0) post(1, {.word = kCredit, .value = round});
+    }
+  });
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    if (round > kPlaces) await([&] { return word(0, kCredit) + kPlaces / 2 * 2 > round; });
+    std::uint64_t* const data = &source[static_cast<std::size_t>(round % kPlaces * kPlace / 8)];
+    for (std::uint64_t i = 0; i < words_of(round); ++i) data[i] = round + i;
+    post(0, {.local = data,
+             .offset = static_cast<Size>(round % kPlaces) * kPlace,
+             .bytes = static_cast<Size>(words_of(round)) * 8,
+             .word = kWord,
+             .value = round});
+  }
+  reader.join();
+  EXPECT_EQ(wrong, 0U);
+}
+
 /// Each wake ends a wait: the one that lasts, or the next.
 TEST_F(FabricConnections, EndAWaitByEachWake) {
   connect();
