@@ -51,7 +51,7 @@ class Access {
 };
 
 /// The memory of a PE on CPUs.
-class HostAccess final : public Access {
+class HostAccess : public Access {
  public:
   Reading read(const std::byte* from, Size bytes) override { return {{from, static_cast<std::size_t>(bytes)}}; }
   void write(std::byte* to, View data) override {

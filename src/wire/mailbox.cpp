@@ -19,7 +19,10 @@ std::uint64_t Mailbox::try_post(const Request& request) {
   {
     const std::lock_guard lock(mutex_);
     number = posted_.load(std::memory_order_relaxed) + 1;
-    if (number - taken_ > kRequests) return 0;
+    if (number - taken_ > kRequests) {
+      is_awaited_.store(true, std::memory_order_relaxed);
+      return 0;
+    }
     ring_[number % kRequests] = request;
     posted_.store(number, std::memory_order_release);
   }
@@ -38,10 +41,19 @@ std::uint64_t Mailbox::take(Request& request) {
   return taken_;
 }
 
-void Mailbox::note(std::uint64_t sent, std::uint64_t answered, std::uint64_t flushed) {
-  sent_.store(sent, std::memory_order_release);
-  answered_.store(answered, std::memory_order_release);
+/// A waiter sets the flag and then reads the count; the proxy writes the count and then reads the flag. So one of them
+/// sees what the other wrote.
+bool Mailbox::has_come(const std::atomic<std::uint64_t>& count, std::uint64_t number) const {
+  if (count.load(std::memory_order_acquire) >= number) return true;
+  is_awaited_.store(true, std::memory_order_seq_cst);
+  return count.load(std::memory_order_seq_cst) >= number;
+}
+
+bool Mailbox::note(std::uint64_t sent, std::uint64_t answered, std::uint64_t flushed) {
   flushed_.store(flushed, std::memory_order_release);
+  sent_.store(sent, std::memory_order_seq_cst);
+  answered_.store(answered, std::memory_order_seq_cst);
+  return is_awaited_.load(std::memory_order_seq_cst) && is_awaited_.exchange(false, std::memory_order_seq_cst);
 }
 
 }  // namespace tandem::wire

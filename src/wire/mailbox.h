@@ -65,10 +65,10 @@ class Mailbox {
 
   /// Returns the request's number; 0 if the mailbox is full.
   std::uint64_t try_post(const Request& request);
-  /// Returns whether the sources of all puts up to this request may change.
-  bool is_sent(std::uint64_t number) const { return sent_.load(std::memory_order_acquire) >= number; }
-  /// Returns whether all gets and flushes up to this request are answered.
-  bool is_answered(std::uint64_t number) const { return answered_.load(std::memory_order_acquire) >= number; }
+  /// Returns whether the sources of all puts up to this request may change. If not, `note` will ask for a ring.
+  bool is_sent(std::uint64_t number) const { return has_come(sent_, number); }
+  /// Returns whether all gets and flushes up to this request are answered. If not, `note` will ask for a ring.
+  bool is_answered(std::uint64_t number) const { return has_come(answered_, number); }
   /// Returns whether no request was posted since the last flush that was answered.
   bool is_quiet() const;
   /// Returns how far requests have come, for reports.
@@ -83,11 +83,13 @@ class Mailbox {
   bool has_request() const { return posted_.load(std::memory_order_acquire) != taken_; }
   /// Takes the next request, which is there. Returns its number.
   std::uint64_t take(Request& request);
-  /// Notes how far the proxy has come.
-  void note(std::uint64_t sent, std::uint64_t answered, std::uint64_t flushed);
+  /// Notes how far the proxy has come. Returns whether a wait has asked for a ring since then.
+  bool note(std::uint64_t sent, std::uint64_t answered, std::uint64_t flushed);
 
  private:
   static constexpr std::size_t kRequests = 4096;
+
+  bool has_come(const std::atomic<std::uint64_t>& count, std::uint64_t number) const;
 
   const Place place_;
   const std::function<void()> wake_;
@@ -98,6 +100,7 @@ class Mailbox {
   std::atomic<std::uint64_t> sent_{0};
   std::atomic<std::uint64_t> answered_{0};
   std::atomic<std::uint64_t> flushed_{0};
+  mutable std::atomic<bool> is_awaited_{false};
 };
 
 }  // namespace tandem::wire

@@ -31,7 +31,7 @@ struct Fields {
   std::uint8_t kind;
   std::uint8_t op;
   std::uint8_t has_word;
-  std::uint8_t unused;
+  std::uint8_t precedes_word;
   std::uint32_t from;
   std::uint32_t to;
   std::uint32_t bytes;
@@ -47,6 +47,7 @@ Fields fields_of(const Header& header) {
   fields.kind = static_cast<std::uint8_t>(header.kind);
   fields.op = static_cast<std::uint8_t>(header.op);
   fields.has_word = header.has_word ? 1 : 0;
+  fields.precedes_word = header.precedes_word ? 1 : 0;
   fields.from = static_cast<std::uint32_t>(header.from);
   fields.to = static_cast<std::uint32_t>(header.to);
   fields.number = header.number;
@@ -62,6 +63,7 @@ Header header_of(const Fields& fields) {
   header.kind = static_cast<Kind>(fields.kind);
   header.op = static_cast<SignalOp>(fields.op);
   header.has_word = fields.has_word != 0;
+  header.precedes_word = fields.precedes_word != 0;
   header.from = static_cast<int>(fields.from);
   header.to = static_cast<int>(fields.to);
   header.number = fields.number;

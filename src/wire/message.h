@@ -31,6 +31,7 @@ struct Header {
   Kind kind = Kind::kPut;
   SignalOp op = SignalOp::kSet;
   bool has_word = false;
+  bool precedes_word = false;  ///< of a put: a later message of the same put has its word
   int from = 0;
   int to = 0;
   std::uint64_t number = 0;  ///< of the messages from this PE to that one: 1, 2, ...

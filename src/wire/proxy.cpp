@@ -257,6 +257,7 @@ bool Proxy::begin_put(Current& current) {
   header.bytes = std::min(piece_of(request.bytes), request.bytes - current.done);
   header.offset = request.offset + current.done;
   header.has_word = request.has_word && current.done + header.bytes == request.bytes;
+  header.precedes_word = request.has_word && !header.has_word;
   if (header.has_word) {
     header.op = request.op;
     header.word = request.word;
@@ -332,9 +333,9 @@ void Proxy::note() {
   for (auto next = flushes_.begin(); next != flushes_.end() && (all_answered || next->first < open_.begin()->first);
        next = flushes_.erase(next))
     flushed_ = next->second.mailbox;
-  mailbox_.note(sent_.mailbox, answered.mailbox, flushed_);
+  const bool is_awaited = mailbox_.note(sent_.mailbox, answered.mailbox, flushed_);
   if (KernelRequests* const kernels = setup_.access->kernel_requests()) kernels->note(sent_.kernels, answered.kernels);
-  setup_.ring();
+  if (is_awaited) setup_.ring();  // a ring without need would wake other waits
 }
 
 }  // namespace tandem::wire

@@ -96,9 +96,9 @@ void Proxy::put(const Header& header, View data) {
   }
   order_enters_process();
   std::byte* const to = own() + header.offset;
-  if (!header.has_word) return setup_.access->write_packets(to, data);
+  if (!header.has_word && !header.precedes_word) return setup_.access->write_packets(to, data);
   if (!data.empty()) setup_.access->write(to, data);
-  change_word(header);
+  if (header.has_word) change_word(header);
 }
 
 void Proxy::change_word(const Header& header) {

@@ -98,6 +98,51 @@ TEST(Proxies, TellWhenASourceMayChange) {
   EXPECT_EQ(pes.word(1, 0), 1U);
 }
 
+/// Nobody waits for requests that are only posted, so nobody is woken for them. A wait is woken, and misses no ring.
+TEST(Proxies, RingForThoseWhoWaitAlone) {
+  std::atomic<std::uint32_t> rung{0};
+  Pes pes(2, {.on_change = [&](int pe) {
+            if (pe == 0) ++rung;
+          }});
+  std::uint64_t source = 1;
+  for (std::uint64_t i = 1; i <= 100; ++i) pes.post(0, with_word(put(1, &source, 0, 8), i));
+  await([&] { return pes.word(1, kWord) == 100; });
+  EXPECT_EQ(rung, 0U);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint64_t flush = pes.post(0, {.kind = Request::Kind::kFlush});
+    for (std::uint32_t before = rung; !pes.proxy(0).mailbox().is_answered(flush); before = rung)
+      await([&] { return rung != before; });
+  }
+}
+
+/// Counts the writes of both kinds.
+class CountedAccess final : public HostAccess {
+ public:
+  void write(std::byte* to, View data) override {
+    ++writes;
+    HostAccess::write(to, data);
+  }
+  void write_packets(std::byte* to, View data) override {
+    ++packet_writes;
+    HostAccess::write_packets(to, data);
+  }
+  std::atomic<int> writes{0}, packet_writes{0};
+};
+
+/// Only data that no word follows may be polled, and is written word by word.
+TEST(Proxies, WriteDataBeforeAWordAtOnce) {
+  const auto access = std::make_shared<CountedAccess>();
+  Pes pes(2, {.access = [&](int) { return access; }});
+  std::vector<std::byte> source(200'000, std::byte{3});
+  pes.post(0, with_word(put(1, source.data(), 0, 200'000), 1));
+  pes.settle(0);
+  EXPECT_EQ(access->packet_writes, 0);
+  EXPECT_GT(access->writes, 1);
+  pes.post(0, put(1, source.data(), 0, 200'000));
+  pes.settle(0);
+  EXPECT_GT(access->packet_writes, 1);
+}
+
 /// A get sees the puts before it, and is complete when it is answered.
 TEST(Proxies, FetchData) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {

@@ -261,6 +261,14 @@ void meet_strangers(const PeerPlace& place) {
   check_all_reduce(process.world());
 }
 
+/// All connections are there, and no other one can be made.
+void have_no_port(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, options());
+  check_all_reduce(process.world());
+  process.world().barrier();
+  expect(own_ports().empty(), "no port of this process");
+}
+
 /// A world cannot be made. The environment holds a part of the error's text.
 void be_refused(const PeerPlace& place) {
   const char* const text = std::getenv("TANDEM_TEST_ERROR");
@@ -309,6 +317,7 @@ const Programs& programs_between_hosts() {
       {"miss_the_rendezvous", miss_the_rendezvous},
       {"differ_between_hosts", differ_between_hosts},
       {"outlive_the_rendezvous", outlive_the_rendezvous},
+      {"have_no_port", have_no_port},
       {"meet_strangers", meet_strangers},
       {"be_refused", be_refused},
       {"load_no_engine", load_no_engine},

@@ -11,7 +11,7 @@
 
 #include "tandem/error.h"
 #include "tandem/impl/cuda/stall.h"
-#include "wire/fabric.h"
+#include "wire/fabric/fabric.h"
 #include "world/pes/nodes.h"
 
 namespace tandem::world {

@@ -1,6 +1,6 @@
 #if __has_include(<rdma/fabric.h>)
 
-#include "wire/libfabric.h"
+#include "wire/fabric/libfabric.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

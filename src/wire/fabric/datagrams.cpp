@@ -1,0 +1,67 @@
+// Messages to addresses (FI_EP_RDM).
+#if __has_include(<rdma/fabric.h>)
+
+#include <fmt/format.h>
+
+#include "tandem/error.h"
+#include "wire/fabric/objects.h"
+
+namespace tandem::wire {
+
+namespace {
+
+class Datagrams final : public SlotEndpoint {
+ public:
+  explicit Datagrams(Info found) : SlotEndpoint(std::move(found)) {
+    fi_av_attr peers{};
+    peers.type = FI_AV_TABLE;
+    peers_ = opened<fid_av>("addresses", [&](auto** to) { return ::fi_av_open(domain(), &peers, to, nullptr); });
+    fi_info* const described = const_cast<fi_info*>(&info());
+    endpoint_ = opened<fid_ep>("endpoint", [&](auto** to) { return ::fi_endpoint(domain(), described, to, nullptr); });
+    check_fabric(::fi_ep_bind(endpoint_.get(), &completions()->fid, FI_TRANSMIT | FI_RECV), "endpoint");
+    check_fabric(::fi_ep_bind(endpoint_.get(), &peers_->fid, 0), "endpoint");
+    check_fabric(::fi_enable(endpoint_.get()), "endpoint");
+    receive_by(endpoint_.get());
+  }
+
+  Bytes address() const override {
+    Bytes address(256);
+    std::size_t bytes = address.size();
+    check_fabric(::fi_getname(&endpoint_->fid, address.data(), &bytes), "address");
+    address.resize(bytes);
+    return address;
+  }
+
+  void connect(const std::vector<Bytes>& addresses) override {
+    addresses_.assign(addresses.size(), FI_ADDR_UNSPEC);
+    for (std::size_t pe = 0; pe < addresses.size(); ++pe) {
+      if (addresses[pe].empty()) continue;
+      if (::fi_av_insert(peers_.get(), addresses[pe].data(), 1, &addresses_[pe], 0, nullptr) != 1)
+        throw RuntimeFailure(fmt::format("libfabric: the address of PE {} is none", pe));
+    }
+  }
+
+  bool send(int pe, View header, View data) override {
+    const long result = send_by(endpoint_.get(), addresses_[static_cast<std::size_t>(pe)], pe, header, data);
+    if (result == -FI_EAGAIN) return false;
+    check_fabric(result, fmt::format("message to PE {}", pe));
+    return true;
+  }
+
+ private:
+  void take_send_error(int pe, int error) override { check_fabric(-error, fmt::format("message to PE {}", pe)); }
+
+  Owned<fid_av> peers_;
+  Owned<fid_ep> endpoint_;  // closed before all that it uses
+  std::vector<fi_addr_t> addresses_;
+};
+
+}  // namespace
+
+std::unique_ptr<Endpoint> make_datagram_endpoint(const std::string& provider, const std::string& address) {
+  return std::make_unique<Datagrams>(find_provider(provider, address, FI_EP_RDM));
+}
+
+}  // namespace tandem::wire
+
+#endif

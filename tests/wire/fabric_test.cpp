@@ -1,0 +1,187 @@
+// Connections of libfabric's tcp provider, on loopback.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "bootstrap/protocol/socket.h"
+#include "wire/fabric/fabric.h"
+#include "wire/pes.h"
+
+namespace tandem::wire {
+namespace {
+
+using testing::await;
+
+constexpr std::size_t kPassBytes = sizeof(bootstrap::Key);
+
+class FabricConnections : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr) GTEST_SKIP() << "libfabric1 is not installed";
+    for (auto& end : ends_) end = make_fabric_endpoint("127.0.0.1");
+  }
+  void connect() {
+    ends_[0]->connect({{}, ends_[1]->address()});
+    ends_[1]->connect({ends_[0]->address(), {}});
+  }
+  static std::uint16_t port(const Endpoint& end) {
+    const Bytes address = end.address();
+    sockaddr_in at{};
+    std::memcpy(&at, address.data() + kPassBytes, sizeof at);
+    return ntohs(at.sin_port);
+  }
+  /// Sends a message, and returns what the other end receives.
+  Bytes exchange(int from, View header, View data) {
+    bool is_sent = false, has_come = false;
+    Bytes got;
+    await([&] {
+      is_sent = is_sent || ends_[static_cast<std::size_t>(from)]->send(1 - from, header, data);
+      for (auto& end : ends_)
+        end->poll([&](View message) {
+          got.assign(message.begin(), message.end());
+          has_come = true;
+        });
+      return has_come;
+    });
+    return got;
+  }
+  void expect_messages() {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{64}, std::size_t{65}, std::size_t{200'000}})
+      for (const int from : {0, 1}) {
+        const Bytes header(64, std::byte{7});
+        Bytes data(bytes);
+        for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 5 + 1);
+        Bytes all = header;
+        all.insert(all.end(), data.begin(), data.end());
+        EXPECT_EQ(exchange(from, header, data), all) << bytes;
+      }
+  }
+
+  std::array<std::unique_ptr<Endpoint>, 2> ends_;
+};
+
+TEST_F(FabricConnections, CarryMessages) {
+  connect();
+  expect_messages();
+}
+
+/// Before the PEs meet, strangers connect. Some say nothing, some send noise, some leave.
+TEST_F(FabricConnections, MeetAmongStrangers) {
+  std::vector<bootstrap::Fd> staying;
+  for (std::size_t i = 0; i < 200; ++i) {
+    bootstrap::Fd stranger = bootstrap::connect_tcp("127.0.0.1", port(*ends_[i % 2]), bootstrap::Deadline(60));
+    const Bytes noise(i * i % 5000, static_cast<std::byte>(i));
+    static_cast<void>(::send(stranger.get(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+    for (auto& end : ends_) end->poll([](View) { ADD_FAILURE() << "a stranger's message"; });
+    if (i % 3 != 0) staying.push_back(std::move(stranger));
+  }
+  connect();
+  expect_messages();
+}
+
+/// A caller without the pass is refused, and the PEs meet all the same.
+TEST_F(FabricConnections, RefuseACallerWithoutThePass) {
+  const auto caller = make_fabric_endpoint("127.0.0.1");
+  Bytes address = ends_[0]->address();
+  address[3] ^= std::byte{1};
+  caller->connect({address, {}});
+  std::string error;
+  await([&] {
+    ends_[0]->poll([](View) { ADD_FAILURE() << "a stranger's message"; });
+    try {
+      caller->poll([](View) {});
+    } catch (const std::exception& why) {
+      error = why.what();
+    }
+    return !error.empty();
+  });
+  EXPECT_THAT(error, ::testing::HasSubstr("libfabric: connection to PE 0: "));
+  EXPECT_FALSE(caller->send(0, Bytes(64), {}));
+  connect();
+  expect_messages();
+}
+
+/// Messages to a PE that has gone find no room. Its end is reported by those who know why.
+TEST_F(FabricConnections, SendNothingToAPeThatHasGone) {
+  connect();
+  expect_messages();
+  ends_[1].reset();
+  const Bytes data(100'000);
+  await([&] {
+    ends_[0]->poll([](View) {});
+    return !ends_[0]->send(1, data, {});
+  });
+}
+
+/// A litmus test of two proxies over connections. Each of 64 places gets new data many times, of several lengths. A
+/// reader beside the proxy sees a word, then all data that was put before it. TANDEM_TEST_ROUNDS=1000000 makes as many
+/// rounds.
+TEST_F(FabricConnections, ShowDataToWhoeverSeesItsWord) {
+  constexpr Size kPlaces = 64, kPlace = 8192, kPart = kPlaces * kPlace + 16;
+  constexpr Size kWord = kPart - 16, kCredit = kPart - 8;
+  const char* const text = std::getenv("TANDEM_TEST_ROUNDS");
+  const std::uint64_t rounds = text == nullptr ? 20'000 : std::stoull(text);
+  connect();
+  std::vector<std::uint64_t> memory(2 * kPart / 8), source(kPlaces * kPlace / 8);
+  std::vector<std::unique_ptr<Proxy>> proxies;
+  for (int pe = 0; pe < 2; ++pe) {
+    ProxySetup setup;
+    setup.place = {reinterpret_cast<std::byte*>(memory.data()), kPart, 2, pe, 1};
+    setup.secret = testing::key_of(1);
+    setup.ring = [] {};
+    setup.is_over = [] { return false; };
+    setup.on_error = [](const std::exception_ptr& error) { std::rethrow_exception(error); };
+    proxies.push_back(std::make_unique<Proxy>(std::move(setup), std::move(ends_[static_cast<std::size_t>(pe)]), kPart));
+  }
+  const auto word = [&](int pe, Size offset) {
+    return std::atomic_ref(memory[static_cast<std::size_t>((pe * kPart + offset) / 8)]).load(std::memory_order_acquire);
+  };
+  const auto words_of = [](std::uint64_t round) { return 1 + round * 37 % (kPlace / 8); };
+  const auto post = [&](int from, Request request) {
+    request.pe = 1 - from;
+    request.has_word = true;
+    await([&] { return proxies[static_cast<std::size_t>(from)]->mailbox().try_post(request) != 0; });
+  };
+  std::atomic<std::uint64_t> wrong{0};
+  std::thread reader([&] {
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      await([&] { return word(1, kWord) >= round; });
+      const std::uint64_t* const data = &memory[static_cast<std::size_t>((kPart + round % kPlaces * kPlace) / 8)];
+      for (std::uint64_t i = 0; i < words_of(round); ++i) wrong += data[i] == round + i ? 0U : 1U;
+      if (round % (kPlaces / 2) == 0) post(1, {.word = kCredit, .value = round});
+    }
+  });
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    if (round > kPlaces) await([&] { return word(0, kCredit) + kPlaces / 2 * 2 > round; });
+    std::uint64_t* const data = &source[static_cast<std::size_t>(round % kPlaces * kPlace / 8)];
+    for (std::uint64_t i = 0; i < words_of(round); ++i) data[i] = round + i;
+    post(0, {.local = data,
+             .offset = static_cast<Size>(round % kPlaces) * kPlace,
+             .bytes = static_cast<Size>(words_of(round)) * 8,
+             .word = kWord,
+             .value = round});
+  }
+  reader.join();
+  EXPECT_EQ(wrong, 0U);
+}
+
+/// Each wake ends a wait: the one that lasts, or the next.
+TEST_F(FabricConnections, EndAWaitByEachWake) {
+  connect();
+  expect_messages();
+  std::atomic<int> waits{0};
+  ends_[0]->wake();
+  std::thread sleeper([&] {
+    for (; waits < 100; ++waits) ends_[0]->wait(1'000'000);
+  });
+  for (int i = 1; i <= 100; ++i) {
+    await([&] { return waits >= i; });
+    if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ends_[0]->wake();
+  }
+  sleeper.join();
+}
+
+}  // namespace
+}  // namespace tandem::wire
