@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <cstdlib>
+
 #include "bootstrap/processes.h"
 #include "tandem/advanced/unique_id.h"
 #include "world/two_hosts.h"
@@ -23,7 +25,7 @@ struct Shape {
 std::vector<std::string> on_host(int host, const std::vector<std::string>& more) {
   std::vector<std::string> all{std::string("TANDEM_HOST=") + static_cast<char>('a' + host), "TANDEM_HEARTBEAT_S=600"};
 #ifdef __SANITIZE_THREAD__  // it takes four more bytes for each byte of libfabric's buffers
-  all.emplace_back("FI_OFI_RXM_BUFFER_SIZE=16384");
+  if (std::getenv("FI_OFI_RXM_BUFFER_SIZE") == nullptr) all.emplace_back("FI_OFI_RXM_BUFFER_SIZE=16384");
 #endif
   all.insert(all.end(), more.begin(), more.end());
   return all;
