@@ -1,6 +1,9 @@
 #pragma once
 /// Lower bounds of the times of collectives between nodes, for every algorithm.
 
+#include <algorithm>
+#include <iterator>
+
 #include "simulated_call.h"
 
 namespace tandem::bench {
@@ -19,8 +22,10 @@ inline double least_bytes_of_a_node(const CollectiveCase& c, int nodes, int pes_
       return of_others;
     case Collective::kAllToAll:
       return of_others * pes_per_node;
-    case Collective::kBroadcast:
-    case Collective::kReduce:
+    case Collective::kBroadcast:  // the parts of all PEs but those of the root's node
+      return bytes * (nodes - 1) * pes_per_node / (nodes * pes_per_node - 1);
+    case Collective::kReduce:  // a tree: the root receives from two other nodes, if there are so many
+      return nodes > 2 ? 2 * bytes : bytes;
     case Collective::kSendRecv:  // from a node's last PE to the next node
       return bytes;
     case Collective::kExchange:  // its pairs lie within nodes
@@ -36,9 +41,10 @@ inline double least_us(const Machine& machine, const CollectiveCase& c) {
   if (nodes < 2 || c.pes % machine.pes_per_node != 0 || machine.nic.count_per_node < 1) return 0;
   const double bytes = least_bytes_of_a_node(c, nodes, machine.pes_per_node);
   if (bytes <= 0) return 0;
-  // No algorithm relays what a PE sends to one PE, or a root's parts, so these pass that PE's own NIC.
+  // No algorithm relays what a PE sends to one PE, or a root's bytes, so these pass that PE's own NIC.
   using enum Collective;
-  const bool is_one_pes = c.collective == kSendRecv || c.collective == kGather || c.collective == kScatter;
+  static constexpr Collective of_one_pe[] = {kSendRecv, kGather, kScatter, kBroadcast, kReduce};
+  const bool is_one_pes = std::find(std::begin(of_one_pe), std::end(of_one_pe), c.collective) != std::end(of_one_pe);
   const int nics = is_one_pes ? 1 : machine.nic.count_per_node;
   const double nics_gbps = machine.nic.gbps * nics;
   constexpr double bytes_per_us_of_a_gbps = 1000;

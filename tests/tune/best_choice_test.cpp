@@ -121,6 +121,9 @@ TEST(LeastTime, IsThatOfTheBytesThatHaveToPassANodesNics) {
   EXPECT_NEAR(least_us(machine, {Collective::kAllToAll, 32, bytes}), 6008.35, 0.01);
   EXPECT_NEAR(least_us(machine, {Collective::kSendRecv, 32, bytes}), 8008.35, 0.01) << "one NIC";
   EXPECT_NEAR(least_us(machine, {Collective::kGather, 32, bytes}), 6008.35, 0.01) << "the root's NIC";
+  EXPECT_NEAR(least_us(machine, {Collective::kBroadcast, 32, bytes}), 6201.9, 0.01) << "24 of 31 parts";
+  EXPECT_NEAR(least_us(machine, {Collective::kReduce, 16, bytes}), 8008.35, 0.01);
+  EXPECT_NEAR(least_us(machine, {Collective::kReduce, 32, bytes}), 16008.35, 0.01) << "of two nodes";
   EXPECT_EQ(least_us(machine, {Collective::kExchange, 32, bytes}), 0);
   EXPECT_EQ(least_us(load_machine("h200x8"), {Collective::kAllReduce, 8, bytes}), 0);
 }

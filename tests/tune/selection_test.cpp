@@ -140,6 +140,23 @@ TEST(Selection, ManyPesHaveGroupsOfTheirOwn) {
   EXPECT_EQ(choice(Collective::kAllReduce, 1024, 2 * mib), "recursive_doubling");
   for (const int pes : {256, 512, 1024}) EXPECT_EQ(choice(Collective::kAllReduce, pes, 512 * mib), "two_level") << pes;
   EXPECT_EQ(choice(Collective::kAllToAll, 1024, 1024 * mib), "two_level");
+  EXPECT_EQ(choice(Collective::kBroadcast, 256, 32 * mib), "tree");
+  EXPECT_EQ(choice(Collective::kBroadcast, 256, 64 * mib), "chain");
+  EXPECT_EQ(choice(Collective::kBroadcast, 512, 64 * mib), "tree");
+  EXPECT_EQ(choice(Collective::kBroadcast, 1024, 256 * mib), "tree");
+  for (const int pes : {256, 512, 1024}) EXPECT_EQ(choice(Collective::kBroadcast, pes, 512 * mib), "chain") << pes;
+}
+
+/// A broadcast with fewer blocks than parts moves the parts in turns, each of which takes as long as a whole broadcast.
+TEST(Selection, BroadcastsBetweenNodesHaveABlockForEachPart) {
+  const Machine machine = load_machine("h100x8-rail");
+  for (int pes = 16; pes <= 1024; pes += 8)
+    for (Size bytes = kKiB; bytes <= Size{1} << 30; bytes *= 2) {
+      const auto found = choose(machine, "", {Collective::kBroadcast, false, pes, 4, bytes}, any);
+      ASSERT_TRUE(found) << pes;
+      EXPECT_TRUE(found->algorithm != "scatter_all_gather" || found->blocks >= pes - 1)
+          << pes << " PEs, " << bytes << " bytes: " << found->blocks << " blocks";
+    }
 }
 
 TEST(Selection, MachinesThatNoTableNamesTakeThatOfTheirFabric) {
