@@ -136,8 +136,9 @@ std::unique_ptr<ExpertPlan> ExpertPlanMaker::make(World& world, const ExpertOpti
   check_blocks(options, world.machine());
   if (!team.one_node())
     throw Unsupported(fmt::format("{}: need stores to all PEs, which {} nodes do not have", kExperts, team.nodes()));
-  if (team.size > kMostPes)
-    throw Unsupported(fmt::format("{}: {} PEs, at most {} are possible", kExperts, team.size, kMostPes));
+  const int most = world.on_gpus() ? kMostPesOnGpus : kMostPes;
+  if (team.size > most)
+    throw Unsupported(fmt::format("{}: {} PEs, at most {} are possible", kExperts, team.size, most));
   ExpertOptions complete = with_most_rows(options, team.size);
   const Routing shape = shape_of(complete, team.size);
   check_fused(options, shape);
