@@ -49,7 +49,7 @@ class Path {
 
 class Topology {
  public:
-  static constexpr int max_pes_of_one_node = 72;
+  static constexpr int max_pes_of_one_node = 1024;
 
   /// `pes_per_node` 0 takes the machine's number. Throws InvalidArgument if `num_pes` is not positive or too large. It
   /// also throws if several nodes or split nodes are not filled completely.

@@ -36,4 +36,10 @@ Epoch Consensus::most(Epoch mine) {
   return *std::max_element(words.begin(), words.end());
 }
 
+Epoch digest(const std::string& text) {
+  Epoch hash = 0xCBF29CE484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return (hash >> 16) | 1;
+}
+
 }  // namespace tandem::tune

@@ -1,6 +1,7 @@
 #pragma once
 /// An exchange of one number for each PE, for the host programs of a world.
 
+#include <string>
 #include <vector>
 
 #include "base/gpu_kernel.h"
@@ -39,6 +40,9 @@ class Consensus {
   Stream stream_;
   Epoch round_ = 0;
 };
+
+/// Returns a number of 48 bits, never 0, by which PEs compare texts: FNV-1a.
+Epoch digest(const std::string& text);
 
 TANDEM_GPU_STEP(SignalToAll);
 TANDEM_GPU_BETWEEN_NODES(SignalToAll);

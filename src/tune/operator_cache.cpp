@@ -1,20 +1,12 @@
-// The cache of tuned operators: one JSON file.
-#include <fcntl.h>
+// The entries of operators in the cache file.
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
-#include "base/json_text.h"
-#include "base/text_file.h"
 #include "tandem/advanced/operator_tuning.h"
 #include "tandem/error.h"
-#include "trace/timeline/output_file.h"
+#include "tune/cache_file.h"
 #include "tune/operator_names.h"
 
 namespace tandem {
@@ -23,32 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
-constexpr std::chrono::seconds kLockTimeout{10};
-
-/// Holds FILE.lock while it lives. The lock file stays, because removing it could take it from another process.
-class FileLock {
- public:
-  explicit FileLock(const std::string& file)
-      : file_(::open((file + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
-    if (file_ < 0) throw InvalidArgument(fmt::format("operator cache: cannot write {}.lock", file));
-    const auto deadline = std::chrono::steady_clock::now() + kLockTimeout;
-    while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      if (std::chrono::steady_clock::now() > deadline) {
-        ::close(file_);
-        throw RuntimeFailure(
-            fmt::format("operator cache: another process has held {}.lock for {} s", file, kLockTimeout.count()));
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-  }
-  ~FileLock() { ::close(file_); }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
- private:
-  int file_;
-};
+constexpr const char* kEntries = "entries";
 
 Json to_json(const TunedOperator& entry) {
   const OperatorKey& key = entry.key;
@@ -119,50 +86,33 @@ TunedOperator from_json(const Json& json) {
   return entry;
 }
 
-/// Returns all entries. Throws if the file is damaged.
-std::vector<TunedOperator> read(const std::string& file) {
-  const std::optional<std::string> text = detail::read_text_file(file);
-  if (!text) throw InvalidArgument(fmt::format("{}: cannot be read", file));
-  const Json json = detail::parse_json(*text, file);
-  if (json.at("format") != kFormat) throw InvalidArgument(fmt::format("{}: not format {}", file, kFormat));
+/// Returns the entries of this kind, and none where the file is damaged, which sets a warning.
+std::vector<TunedOperator> entries_of(const std::string& file, std::string& warning) {
   std::vector<TunedOperator> entries;
-  for (const Json& entry : json.at("entries")) entries.push_back(from_json(entry));
+  const auto take = [&](const Json& json) {
+    for (const Json& entry : json.at(kEntries)) entries.push_back(from_json(entry));
+  };
+  tune::read_cache(file, warning, take);
+  if (!warning.empty()) entries.clear();
   return entries;
-}
-
-/// Returns all entries. If the file is damaged or cannot be read, it returns none and sets a warning.
-std::vector<TunedOperator> read_what_can_be_read(const std::string& file, std::string& warning) {
-  std::error_code why;
-  const bool is_there = std::filesystem::exists(file, why);
-  if (why) warning = fmt::format("the operator cache {} cannot be read and is not used: {}", file, why.message());
-  if (!is_there) return {};
-  try {
-    return read(file);
-  } catch (const std::exception& error) {  // anything that the parser and the conversions throw
-    warning = fmt::format("the operator cache {} is damaged and not used: {}", file, error.what());
-    return {};
-  }
 }
 
 }  // namespace
 
 std::optional<TunedOperator> find_tuned(const std::string& file, const OperatorKey& key, std::string& warning) {
-  for (TunedOperator& entry : read_what_can_be_read(file, warning))
+  for (TunedOperator& entry : entries_of(file, warning))
     if (entry.key == key) return std::move(entry);
   return std::nullopt;
 }
 
 void store_tuned(const std::string& file, const TunedOperator& entry) {
-  trace::check_writable(file);
-  const FileLock lock(file);
-  std::string damage;
-  std::vector<TunedOperator> entries = read_what_can_be_read(file, damage);
-  if (!damage.empty()) std::filesystem::rename(file, file + ".damaged");
-  std::erase_if(entries, [&](const TunedOperator& other) { return other.key == entry.key; });
-  entries.push_back(entry);
-  Json json{{"format", kFormat}, {"entries", Json::array()}};
-  for (const TunedOperator& one : entries) json["entries"].push_back(to_json(one));
-  trace::write_file(file, [&](std::ostream& out) { out << json.dump(1) << '\n'; });
+  tune::update_cache(file, [&](Json& json) {
+    Json entries = Json::array();
+    for (const Json& other : json.at(kEntries))
+      if (!(from_json(other).key == entry.key)) entries.push_back(other);
+    entries.push_back(to_json(entry));
+    json[kEntries] = std::move(entries);
+  });
 }
 
 }  // namespace tandem

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "collectives/experts/plan.h"
+#include "collectives/experts/row_lines.h"
 #include "support/expert_cases.h"
 #include "support/host_pes.h"
 #include "tandem/error.h"
@@ -366,6 +368,45 @@ TEST(Experts, RefusePesThatDiffer) {
   other = kOptions;
   other.transport = ExpertTransport::kFused;
   EXPECT_THAT(error(other), HasSubstr("experts fused route"));
+}
+
+/// A plan on 4 PEs of a layer as DeepSeek-V3's, with the rule's transport, in a heap that has so many bytes.
+std::string error_of_heap(Size tokens, Size bytes) {
+  std::string text;
+  Simulation(load_machine("h200x4"), 4, {.phantom = true, .heap_bytes = bytes}).run([&](World& world) {
+    try {
+      make_experts(world, {.max_tokens = tokens, .hidden = 7168, .experts = 256, .top_k = 8});
+    } catch (const OutOfMemory& error) {
+      if (world.pe() == 0) text = error.what();
+    }
+  });
+  return text;
+}
+
+/// The bounds of the header: chunks take data memory, whose limit is the heap's.
+TEST(Experts, StageManyTokensInTheBytesOfTheHeader) {
+  EXPECT_EQ(error_of_heap(4096, Size{1'000'000'000}), "");
+  EXPECT_EQ(error_of_heap(4096, Size{710'000'000}), "");
+  EXPECT_NE(error_of_heap(4096, Size{700'000'000}), "");
+}
+
+/// Packets of rows there and sums back take the control memory.
+TEST(Experts, StageFewTokensInTheBytesOfTheHeader) {
+  const ExpertOptions options{.max_tokens = 128, .hidden = 7168, .experts = 256, .top_k = 8};
+  const Size packets = 2 * kernels::RowLines::bytes(kernels::routing_shape(options, 4), 2 * options.hidden);
+  EXPECT_LE(packets, 38'000'000);
+  EXPECT_GE(packets, 30'000'000);
+}
+
+/// Sets of PEs have more than one word. Each PE has one expert, and all rows go to a few of them, or to any.
+TEST(Experts, MoveRowsBetweenMorePesThanAWordHasBits) {
+  for (const char* const routing : {"random", "one"}) {
+    ExpertRuns runs;
+    runs.options = {.max_tokens = 1, .hidden = 8, .experts = 70, .top_k = 3, .transport = ExpertTransport::kPackets};
+    runs.rounds = {{routing, 1, 1}};
+    Simulation simulation(load_machine("h200x8"), 70);
+    simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+  }
 }
 
 TEST(Experts, NeedOneNode) {

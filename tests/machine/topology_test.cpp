@@ -56,7 +56,7 @@ TEST(Topology, OneNodeTakesFewerAndMorePes) {
     EXPECT_EQ(topology.nodes(), 1) << pes;
     EXPECT_TRUE(topology.reachable(0, pes - 1)) << pes;
   }
-  EXPECT_THAT(refusal(machine, 73), HasSubstr("PEs: 73 given, allowed on h200x4 is 1 to 72"));
+  EXPECT_THAT(refusal(machine, 1025), HasSubstr("PEs: 1025 given, allowed on h200x4 is 1 to 1024"));
   EXPECT_THAT(refusal(machine, 0), HasSubstr("PEs: 0 given"));
 }
 

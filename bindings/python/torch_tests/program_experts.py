@@ -174,7 +174,7 @@ for fused in (True, False):
 # Both forms of the products have the same bits, also with gated activations.
 hidden, intermediate = 40, 24
 x, ids = random(rank, TOKENS, hidden, dtype=BF16), choices(rank, TOKENS)
-routing = tt.route(ids, experts=EXPERTS, hidden=hidden, align=128)
+in_type = routing = tt.route(ids, experts=EXPERTS, hidden=hidden, align=128)
 gates, ups = (random(70 + i + rank, HERE, intermediate, hidden, dtype=BF16) for i in (0, 50))
 down = random(170 + rank, HERE, hidden, intermediate, dtype=BF16)
 mixed = torch.stack((gates.unflatten(1, (-1, 8)), ups.unflatten(1, (-1, 8))), 2).flatten(1, 3)
@@ -220,6 +220,102 @@ for wire, x_given, x_scales in (("quantised", x, None), ("given", codes, wanted_
         used = slice(int(given.starts[e]), int(given.starts[e] + given.counts[e]))
         assert all(torch.equal(a[used].view(torch.uint8), b[used].view(torch.uint8)) for a, b in zip(both, apart)), wire
 options["hidden"] = 200
+
+# Products in fp8, whose results are those of the same values in float64.
+
+
+def in_blocks(w, gated):
+    """Codes of matrices, their scales of 128x128, and the values that both stand for."""
+    kinds = w.unflatten(1, (-1, 2, 8)).movedim(2, 1).flatten(2, 3) if gated else w.unsqueeze(1)  # gates, ups
+    rows, k = kinds.shape[2:]
+    padded = F.pad(kinds.float(), (0, -k % 128, 0, -rows % 128)).unflatten(3, (-1, 128)).unflatten(2, (-1, 128))
+    scales = padded.abs().amax((3, 5)) / 448  # expert, kind, block of rows, block of k
+    codes = (padded / scales[:, :, :, None, :, None]).to(FP8)
+    back = codes.double() * scales[:, :, :, None, :, None].double()
+
+    def laid_out(x):
+        x = x.flatten(4, 5).flatten(2, 3)[:, :, :rows, :k]
+        return x.unflatten(2, (-1, 8)).movedim(1, 2).flatten(1, 3) if gated else x[:, 0]
+
+    return laid_out(codes.float()).to(FP8), scales.transpose(1, 2).flatten(1, 2).contiguous(), laid_out(back)
+
+
+def layer_in_fp8(wire, activation, intermediate, hidden=200):
+    gated = activation == "swiglu"
+    x, ids = random(rank, TOKENS, hidden, dtype=BF16), choices(rank, TOKENS)
+    add = random(130 + rank, TOKENS, hidden, dtype=BF16)
+    padded = F.pad(x.float(), (0, -hidden % 128)).unflatten(1, (-1, 128))
+    x_scales = padded.abs().amax(-1) / 448
+    codes = (padded / x_scales.unsqueeze(-1)).flatten(1)[:, :hidden].to(FP8)
+    values = codes.double() * x_scales.double().repeat_interleave(128, 1)[:, :hidden]
+    columns = intermediate * (2 if gated else 1)
+    first, first_scales, wide = in_blocks(random(140 + rank, HERE, columns, hidden) * hidden**-0.5, gated)
+    second, second_scales, narrow = in_blocks(random(150 + rank, HERE, hidden, intermediate), False)
+    routing = tt.route(ids, experts=EXPERTS, hidden=hidden, align=128, wire=wire)
+    given = {"x_scales": x_scales} if wire == "given" else {}
+    with torch.no_grad():
+        h, scales = tt.dispatch_gemm(
+            codes if wire == "given" else x, routing, first, w_scales=first_scales, activation=activation, **given
+        )
+        assert h.dtype == FP8 and h.shape == (routing.arrays.sizes.rows, intermediate)
+        assert scales.shape == (len(h), -(-intermediate // 128))
+        outs = [
+            tt.gemm_combine(h, routing, second, add, a_scales=scales, w_scales=second_scales, form=form)
+            for form in ("rule", "overlapped")
+        ]
+    assert torch.equal(*outs)
+    wanted = add.double()
+    every, narrows = torch.cat(gathered(wide)), torch.cat(gathered(narrow))
+    for t in range(TOKENS):
+        for expert in ids[t].tolist():
+            if expert >= 0:
+                between = every[expert] @ values[t]
+                if gated:
+                    gates, ups = between.unflatten(0, (-1, 2, 8)).unbind(1)
+                    between = (F.silu(gates) * ups).flatten()
+                wanted[t] += narrows[expert] @ between
+    error = (outs[0].double() - wanted).abs().max() / wanted.abs().max()
+    assert error <= 0.1, (wire, activation, float(error))  # fp8 has 3 bits behind the first one
+    return x, codes, routing, first, first_scales, h, scales, second, second_scales
+
+
+if DEVICE == "cpu":
+    layer_in_fp8("given", "none", 130)
+layer_in_fp8("given", "swiglu", 144)
+x, codes, in_fp8, first, first_scales, h, h_scales, second, second_scales = layer_in_fp8("quantised", "swiglu", 144)
+
+
+def refused(text, function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except tt._experts.errors.Error as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(text)
+
+
+there = {"w_scales": first_scales, "activation": "swiglu"}
+refused("w_scales: None given with wire 'quantised'", tt.dispatch_gemm, x, in_fp8, first, activation="swiglu")
+refused("x_scales: a tensor given with wire", tt.dispatch_gemm, x, in_fp8, first, x_scales=h_scales, **there)
+refused("w: bfloat16 given, allowed are float8", tt.dispatch_gemm, x, in_fp8, first.to(BF16), **there)
+refused("x: float8_e4m3fn given", tt.dispatch_gemm, codes, in_fp8, first, **there)
+refused("w_scales: float64 given", tt.dispatch_gemm, x, in_fp8, first, w_scales=first_scales.double())
+beside = {"form": "overlapped", **there}
+refused("form: 'overlapped' given to dispatch_gemm in fp8", tt.dispatch_gemm, x, in_fp8, first, **beside)
+refused("w_scales: shape", tt.dispatch_gemm, x, in_fp8, first, w_scales=first_scales[:, :1], activation="swiglu")
+back = {"a_scales": h_scales, "w_scales": second_scales}
+refused("a_scales: None given", tt.gemm_combine, h, in_fp8, second, w_scales=second_scales)
+refused("a_scales: shape", tt.gemm_combine, h, in_fp8, second, a_scales=h_scales[:1], w_scales=second_scales)
+h_in_type = torch.zeros(in_type.arrays.sizes.rows, 24, dtype=BF16)
+refused("w_scales: a tensor given with wire 'type'", tt.gemm_combine, h_in_type, in_type, down, w_scales=second_scales)
+refused("a: bfloat16 given", tt.gemm_combine, h.to(BF16), in_fp8, second, **back)
+needs = torch.ones_like(in_fp8.weights).requires_grad_()
+out = tt.gemm_combine(h, tt.Routing(in_fp8.memory, needs, in_fp8.problem), second, **back)
+refused("wire: 'quantised' given, allowed with gradients", out.sum().backward)
+in_f16 = tt.route(
+    choices(rank, TOKENS), experts=EXPERTS, hidden=200, max_tokens=TOKENS, align=128, wire="quantised", dtype=F16
+)
+refused("dtype: torch.float16 given to products in fp8", tt.dispatch_gemm, x.to(F16), in_f16, first, **there)
 
 # The same bits in every run; a program without weights; a refused id.
 y = random(5, routing.arrays.sizes.rows, 200, dtype=BF16)

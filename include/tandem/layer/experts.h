@@ -34,7 +34,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "tandem/advanced/option_choice.h"
 #include "tandem/numeric.h"
 #include "tandem/stream.h"
 #include "tandem/world.h"
@@ -69,7 +71,7 @@ ExpertWire parse_expert_wire(const std::string& text);
 
 /// The way of rows between PEs.
 enum class ExpertTransport {
-  kRule,     ///< packets or chunks, by bytes
+  kRule,     ///< packets or chunks, as `tandem tune` found them to be faster, else by bytes
   kPackets,  ///< packets: least latency
   kChunks,   ///< stores, and a signal behind each chunk of tokens: the link's whole rate
   kFused,    ///< packets, and route_and_dispatch is one kernel: for few tokens, slower on two H100s
@@ -93,7 +95,7 @@ struct ExpertOptions {
   bool scales_by_group = false;                 ///< out_scales as grouped GEMMs read them: [group][scales_stride()]
   ExpertTransport transport = ExpertTransport::kRule;  ///< between PEs
   int batches = 0;  ///< in flight between halves of calls, at most 8; 0: calls are not cut into halves
-  int blocks = 0;   ///< of 128 threads, at most two for each SM; 0: chosen by rows
+  int blocks = 0;   ///< of 128 threads, at most four for each SM; 0: chosen by rows
 };
 
 /// The arrays of a routing, in device memory. Rows are those of the experts of this PE.
@@ -179,6 +181,8 @@ class ExpertPlan {
 
   /// Returns the options with every choice made.
   const ExpertOptions& options() const { return options_; }
+  /// Returns the source of each choice of the options: the transport, as "algo", and the blocks.
+  const std::vector<OptionChoice>& choices() const { return choices_; }
   /// Returns the bytes of a routing.
   virtual Size routing_bytes() const = 0;
   /// Returns the arrays of a routing.
@@ -215,6 +219,7 @@ class ExpertPlan {
   void check_batches(Kind kind, Part part) const;
 
   ExpertOptions options_;
+  std::vector<OptionChoice> choices_;
   std::size_t numbers_[4] = {};  // by Kind, in the detector of mismatching calls
   int in_flight_[4] = {};        // batches, by Kind
   detail::PlanMemory memory_;

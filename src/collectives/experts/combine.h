@@ -101,7 +101,7 @@ struct CombineRows {
     const Routing& r = a.routing;
     const int me = block.pe();
     const auto ids = load_ids(block, r, me, token);
-    const std::uint64_t pes = pes_of(r, ids);
+    const PeSet pes = pes_of(r, ids);
     const Share share = share_of(block, r, me, token, ids);
     for (const Range piece : a.rows.pieces_of(bytes)) {
       Values<Block> total;
@@ -111,7 +111,7 @@ struct CombineRows {
         is_first = false;
       };
       for (int pe = 0; pe < r.pes; ++pe) {
-        if ((pes >> pe & 1U) == 0) continue;
+        if (!pes.has(pe)) continue;
         if (pe != me)
           add(a.rows.template get<float, T>(block, r, epoch, pe, token, piece));
         else if (any_here(share.places))

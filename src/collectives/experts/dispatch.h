@@ -82,11 +82,11 @@ struct DispatchRows {
     const int me = block.pe();
     const auto ids = load_ids(block, r, me, token);
     const auto places = load_places(block, r, me, token, ids);
-    const std::uint64_t pes = pes_of(r, ids);
-    if (pes == 0) return;
+    const PeSet pes = pes_of(r, ids);
+    if (pes.empty()) return;
     const auto for_peers = [&](const auto& f) {
       for (const int pe : block.peers_from_self())
-        if (pes >> pe & 1U) f(pe);
+        if (pes.has(pe)) f(pe);
     };
     for (const Range piece : a.rows.pieces_of(bytes)) {
       if constexpr (kQuantises)

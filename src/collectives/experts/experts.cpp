@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/log.h"
 #include "collectives/experts/check.h"
@@ -11,6 +12,7 @@
 #include "collectives/experts/route_dispatch.h"
 #include "runtime/mismatch_detector.h"
 #include "tandem/error.h"
+#include "tune/expert_cache.h"
 
 namespace tandem {
 
@@ -72,6 +74,36 @@ int blocks_of(const ExpertOptions& o, const Machine& machine) {
       std::clamp<Size>(o.max_tokens * pieces, 1, Size{RowSlots::kBlocksPerSm} * machine.gpu.sm_count));
 }
 
+/// Chooses transport and blocks. `tandem tune` may have measured them for the calls that the plan has.
+std::vector<OptionChoice> choose(World& world, ExpertOptions& o, const Routing& shape, ExpertUses uses) {
+  const bool is_open = o.transport == ExpertTransport::kRule && o.blocks == 0;
+  std::vector<std::string> ops;
+  if (is_open && uses.dispatches) ops.emplace_back("dispatch");
+  if (is_open && uses.combines) ops.emplace_back("combine");
+  ExpertGemmOptions problem;
+  problem.experts = o;
+  const tune::ExpertTimes found = ops.empty() ? tune::ExpertTimes{} : tune::find_expert_times(world, ops, problem);
+  const std::optional<tune::ExpertTime> tuned = tune::fastest_together(found);
+  const auto choice = [&](const char* option, std::string value, bool is_given, bool is_tuned, const char* rule) {
+    const OptionSource source = is_given   ? OptionSource::kCaller
+                                : is_tuned ? OptionSource::kCache
+                                           : OptionSource::kRule;
+    return OptionChoice{option, std::move(value), source, is_given ? "" : is_tuned ? found.file : rule};
+  };
+  const bool given_transport = o.transport != ExpertTransport::kRule;
+  const bool given_blocks = o.blocks > 0;
+  if (tuned) {
+    o.transport = parse_expert_transport(tuned->algorithm);
+    o.blocks = tuned->blocks;
+  }
+  if (o.transport == ExpertTransport::kRule) o.transport = transport_of(o, shape);
+  if (o.blocks == 0) o.blocks = blocks_of(o, world.machine());
+  check_blocks(o, world.machine());
+  return {choice("algo", name(o.transport), given_transport, tuned.has_value(), "packets up to 96 MiB, else chunks"),
+          choice("blocks", std::to_string(o.blocks), given_blocks, tuned && tuned->blocks > 0,
+                 "one for each piece of a row (packets) or token (chunks), at most four for each SM")};
+}
+
 std::string describe(const ExpertOptions& o) {
   return fmt::format("{} {} {}x{} to {} of {}, wire {}{}, {} align {} rows {}, {} in {} blocks, batches {}", kExperts,
                      name(o.type), o.max_tokens, o.hidden, o.top_k, o.experts, name(o.wire),
@@ -104,17 +136,18 @@ std::unique_ptr<ExpertPlan> ExpertPlanMaker::make(World& world, const ExpertOpti
   check_blocks(options, world.machine());
   if (!team.one_node())
     throw Unsupported(fmt::format("{}: need stores to all PEs, which {} nodes do not have", kExperts, team.nodes()));
-  if (team.size > kMostPes)
-    throw Unsupported(fmt::format("{}: {} PEs, at most {} are possible", kExperts, team.size, kMostPes));
+  const int most = world.on_gpus() ? kMostPesOnGpus : kMostPes;
+  if (team.size > most)
+    throw Unsupported(fmt::format("{}: {} PEs, at most {} are possible", kExperts, team.size, most));
   ExpertOptions complete = with_most_rows(options, team.size);
   const Routing shape = shape_of(complete, team.size);
   check_fused(options, shape);
-  if (options.transport == ExpertTransport::kRule) complete.transport = transport_of(complete, shape);
-  if (options.blocks == 0) complete.blocks = blocks_of(complete, world.machine());
+  std::vector<OptionChoice> choices = choose(world, complete, shape, uses);
   const std::string what = describe(complete);
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
   detail::NotedAllocations allocations = world.note_allocations();
   std::unique_ptr<ExpertPlan> plan = make_expert_plan(world, complete, shape, uses);
+  plan->choices_ = std::move(choices);
   constexpr const char* kKinds[] = {"route", "dispatch", "combine", "route_and_dispatch"};
   if (world.calls() != nullptr)
     for (int kind = 0; kind < 4; ++kind)

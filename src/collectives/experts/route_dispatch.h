@@ -82,7 +82,7 @@ struct RouteDispatch {
 
   /// The PEs of a token's choices, as the caller gave them.
   template <class Id, class Block>
-  TANDEM_DEVICE static std::uint64_t pes_chosen(Block& block, const RouteArgs& a, Size token) {
+  TANDEM_DEVICE static PeSet<> pes_chosen(Block& block, const RouteArgs& a, Size token) {
     const Id* const from = static_cast<const Id*>(a.ids) + token * a.routing.top_k;
     const auto given = load_choices(block, from, a.routing.top_k, Id{-1});
     Choices<std::int32_t> ids;
@@ -95,12 +95,12 @@ struct RouteDispatch {
   template <class Block>
   TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, Size token, Range bytes) {
     const Routing& r = a.route.routing;
-    const std::uint64_t pes = a.route.long_ids ? pes_chosen<std::int64_t>(block, a.route, token)
-                                               : pes_chosen<std::int32_t>(block, a.route, token);
-    if (pes == 0) return;
+    const PeSet pes = a.route.long_ids ? pes_chosen<std::int64_t>(block, a.route, token)
+                                       : pes_chosen<std::int32_t>(block, a.route, token);
+    if (pes.empty()) return;
     const auto for_peers = [&](const auto& f) {
       for (const int pe : block.peers_from_self())
-        if (pes >> pe & 1U) f(pe);
+        if (pes.has(pe)) f(pe);
     };
     for (const Range piece : a.rows.pieces_of(bytes)) {
       if constexpr (kQuantises)

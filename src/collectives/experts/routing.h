@@ -9,7 +9,14 @@
 namespace tandem::kernels {
 
 constexpr int kMostTopK = 16;
-constexpr int kMostPes = 64;
+/// GPUs have a bit for each PE in two registers.
+constexpr int kMostPesOnGpus = 64;
+constexpr int kMostPes = 1024;
+#ifdef __CUDACC__
+constexpr int kPeWords = kMostPesOnGpus / 64;
+#else
+constexpr int kPeWords = kMostPes / 64;
+#endif
 /// The place of a choice whose expert is here and has no row left for it.
 constexpr std::int32_t kNoRoom = -2;
 
@@ -89,11 +96,40 @@ TANDEM_DEVICE Choices<std::int32_t> load_places(Block& block, const Routing& r, 
   return places;
 }
 
-/// Returns the PEs with an expert of the token, a bit each.
-TANDEM_DEVICE inline std::uint64_t pes_of(const Routing& routing, const Choices<std::int32_t>& ids) {
-  std::uint64_t pes = 0;
+/// A set of PEs, a bit each.
+template <int kWords = kPeWords>
+class PeSet {
+ public:
+  TANDEM_DEVICE void add(int pe) { word(*this, pe) |= bit(pe); }
+  TANDEM_DEVICE bool has(int pe) const { return (word(*this, pe) & bit(pe)) != 0; }
+  TANDEM_DEVICE bool empty() const {
+    std::uint64_t any = 0;
+    for (const std::uint64_t word : words_) any |= word;
+    return any == 0;
+  }
+  TANDEM_DEVICE PeSet without(const PeSet& others) const {
+    PeSet set;
+    for (int i = 0; i < kWords; ++i) set.words_[i] = words_[i] & ~others.words_[i];
+    return set;
+  }
+
+ private:
+  static constexpr bool kIsOne = kWords == 1;  // its place is known to the compiler
+  template <class Set>
+  TANDEM_DEVICE static auto& word(Set& set, int pe) {
+    return set.words_[kIsOne ? 0 : pe / 64];
+  }
+  TANDEM_DEVICE static std::uint64_t bit(int pe) { return std::uint64_t{1} << (kIsOne ? pe : pe % 64); }
+
+  std::uint64_t words_[kWords] = {};
+};
+
+/// Returns the PEs with an expert of the token.
+template <int kWords = kPeWords>
+TANDEM_DEVICE inline PeSet<kWords> pes_of(const Routing& routing, const Choices<std::int32_t>& ids) {
+  PeSet<kWords> pes;
   for (const std::int32_t id : ids.of)
-    if (id >= 0) pes |= std::uint64_t{1} << routing.by_experts_here(id);
+    if (id >= 0) pes.add(static_cast<int>(routing.by_experts_here(id)));
   return pes;
 }
 

@@ -103,14 +103,14 @@ struct DispatchWaves {
     const int me = role.pe();
     const auto all = kernels::load_ids(role, r, me, token);
     const auto ids = only(all, r.experts_here, wave);
-    const std::uint64_t pes = kernels::pes_of(r, ids) & ~kernels::pes_of(r, only(all, r.experts_here, {0, wave.begin}));
-    const std::uint64_t here = kernels::pes_of(r, ids) >> me & 1U;
-    if (pes == 0 && here == 0) return;
+    const kernels::PeSet wanting = kernels::pes_of(r, ids);
+    const kernels::PeSet pes = wanting.without(kernels::pes_of(r, only(all, r.experts_here, {0, wave.begin})));
+    if (pes.empty() && !wanting.has(me)) return;
     const auto places = kernels::load_places(role, r, me, token, ids);
     for (const Range piece : a.rows.pieces_of({0, a.rows.row_bytes})) {
       const auto row = role.template load<std::byte>(a.own + token * a.rows.row_bytes, piece);
       for (const int pe : role.peers_from_self())
-        if (pes >> pe & 1U) a.rows.template put<std::byte>(role, r, epoch, pe, token, piece, row);
+        if (pes.has(pe)) a.rows.template put<std::byte>(role, r, epoch, pe, token, piece, row);
       a.out.store(role, places, me, token, piece, row);
     }
   }
@@ -119,7 +119,7 @@ struct DispatchWaves {
   TANDEM_DEVICE static void receive(Role& role, const Args& a, Epoch epoch, int pe, Size token, Wave wave) {
     const kernels::Routing& r = a.routing;
     const auto ids = only(kernels::load_ids(role, r, pe, token), r.experts_here, wave);
-    if ((kernels::pes_of(r, ids) >> role.pe() & 1U) == 0) return;
+    if (!kernels::pes_of(r, ids).has(role.pe())) return;
     const auto places = kernels::load_places(role, r, pe, token, ids);
     for (const Range piece : a.rows.pieces_of({0, a.rows.row_bytes}))
       a.out.store(role, places, pe, token, piece,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "operators/experts/tuned_forms.h"
 #include "operators/resolve/operator_defaults.h"
 
 namespace tandem::ops {
@@ -91,27 +92,33 @@ int suitable_sms(const ExpertTimes& times, int chunks) {
 
 }  // namespace
 
-ExpertChoices choose_expert_forms(const Machine& machine, const Team& team, const ExpertGemmOptions& options) {
+ExpertChoices choose_expert_forms(World& world, const ExpertGemmOptions& options) {
   ExpertChoices chosen{options, {}, {}};
   ExpertGemmOptions& o = chosen.options;
-  const ExpertTimes times(machine, team, options);
-  const auto note = [&](const char* option, std::string value, bool is_given, const char* rule) {
-    chosen.choices.push_back(
-        {option, std::move(value), is_given ? OptionSource::kCaller : OptionSource::kRule, is_given ? "" : rule});
+  const ExpertTimes times(world.machine(), world.team(), options);
+  const std::string file = take_tuned_forms(world, o);
+  const auto note = [&](const char* option, std::string value, bool is_given, bool is_tuned, const char* rule) {
+    const OptionSource source = is_given   ? OptionSource::kCaller
+                                : is_tuned ? OptionSource::kCache
+                                           : OptionSource::kRule;
+    chosen.choices.push_back({option, std::move(value), source, is_given ? "" : is_tuned ? file : rule});
   };
+  const bool tuned_sms = !file.empty() && o.communication_sms >= 0;
+  const bool tuned_chunks = !file.empty() && o.column_chunks > 0;
   const Size columns = ceil_div(o.experts.hidden, o.tile_n);
   if (o.column_chunks == 0) o.column_chunks = static_cast<int>(std::min<Size>(kColumnChunks, columns));
   if (o.communication_sms < 0) o.communication_sms = suitable_sms(times, o.column_chunks);
   chosen.early = times.early_experts(o.communication_sms);
   for (ExpertForm* const form : {&o.dispatch_gemm, &o.gemm_combine})
     if (*form == ExpertForm::kRule) *form = ExpertForm::kSequential;
-  note("dispatch_gemm", name(o.dispatch_gemm), options.dispatch_gemm != ExpertForm::kRule,
+  note("dispatch_gemm", name(o.dispatch_gemm), options.dispatch_gemm != ExpertForm::kRule, !file.empty(),
        "the overlapped form was slower for every shape in the simulator and on two GPUs");
-  note("gemm_combine", name(o.gemm_combine), options.gemm_combine != ExpertForm::kRule,
+  note("gemm_combine", name(o.gemm_combine), options.gemm_combine != ExpertForm::kRule, !file.empty(),
        "the overlapped form was slower for every shape on two GPUs");
-  note("communication-sms", std::to_string(o.communication_sms), options.communication_sms >= 0,
+  note("communication-sms", std::to_string(o.communication_sms), options.communication_sms >= 0, tuned_sms,
        "the fewest predicted microseconds among 1 to 4 sixteenths of the SMs");
-  note("column-chunks", std::to_string(o.column_chunks), options.column_chunks > 0, "four, or the tiles in a row");
+  note("column-chunks", std::to_string(o.column_chunks), options.column_chunks > 0, tuned_chunks,
+       "four, or the tiles in a row");
   return chosen;
 }
 

@@ -2,7 +2,6 @@
 /// The choices that a plan of expert products makes: forms, SMs beside the GEMMs, chunks.
 
 #include "operators/experts/dispatch_gemm.h"
-#include "tandem/machine.h"
 
 namespace tandem::ops {
 
@@ -13,7 +12,7 @@ struct ExpertChoices {
   std::vector<OptionChoice> choices;
 };
 
-/// Completes options that are checked.
-ExpertChoices choose_expert_forms(const Machine& machine, const Team& team, const ExpertGemmOptions& options);
+/// Completes options that are checked. All PEs call it.
+ExpertChoices choose_expert_forms(World& world, const ExpertGemmOptions& options);
 
 }  // namespace tandem::ops

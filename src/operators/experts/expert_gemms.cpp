@@ -268,7 +268,7 @@ std::unique_ptr<ExpertGemmPlan> make_expert_gemms(World& world, const ExpertGemm
     throw Unsupported(fmt::format("experts: need stores to all PEs, which {} nodes do not have", team.nodes()));
   ExpertGemmOptions complete = options;
   complete.experts = routing_options(options);
-  const ops::ExpertChoices chosen = ops::choose_expert_forms(world.machine(), team, complete);
+  const ops::ExpertChoices chosen = ops::choose_expert_forms(world, complete);
   check_products(world, chosen.options);
   return std::make_unique<Plan>(world, chosen);
 }

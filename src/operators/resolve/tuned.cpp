@@ -20,13 +20,6 @@ bool leaves_open(const OperatorOptions& o) {
          o.tile_n == open.tile_n && o.panel_group == open.panel_group;
 }
 
-/// FNV-1a, of 48 bits and never 0.
-Epoch digest(const std::string& text) {
-  Epoch hash = 0xCBF29CE484222325ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-  return (hash >> 16) | 1;
-}
-
 }  // namespace
 
 std::optional<OperatorOptions> find_agreed(World& world, Operator op, const OperatorOptions& options) {
@@ -37,7 +30,7 @@ std::optional<OperatorOptions> find_agreed(World& world, Operator op, const Oper
   const bool speaks = world.pe() == 0;  // for all PEs, which read the same file
   if (speaks && !warning.empty()) log_line(LogLevel::kWarn, [&] { return warning; });
   // The file may change while the PEs read it: a hit counts where all have the same.
-  const Epoch mine = found ? digest(describe(op, found->options)) : 0;
+  const Epoch mine = found ? tune::digest(describe(op, found->options)) : 0;
   const bool hit = tune::Consensus(world).is_same(mine) && found;
   if (speaks)
     log_line(LogLevel::kInfo, [&] {

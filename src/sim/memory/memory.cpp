@@ -79,10 +79,29 @@ Memory::~Memory() {
     MappingPool::give(use(), {base_, total});
 }
 
+/// Gives whole pages back, which are zeros when they are touched again. Many PEs have packets for each other, of which
+/// they use few.
+void Memory::clear(std::byte* begin, Size bytes) {
+  constexpr Size kPage = 4096;
+  std::byte* const end = begin + bytes;
+  const auto up = [](std::byte* at) { return at + (kPage - reinterpret_cast<std::uintptr_t>(at) % kPage) % kPage; };
+  std::byte* const first = up(begin);
+  const Size whole = end > first ? (end - first) / kPage * kPage : 0;
+  if (whole < kLeastGivenBack || madvise(first, static_cast<std::size_t>(whole), MADV_DONTNEED) != 0) {
+    std::memset(begin, 0, static_cast<std::size_t>(bytes));
+    return;
+  }
+  std::memset(begin, 0, static_cast<std::size_t>(first - begin));
+  std::memset(first + whole, 0, static_cast<std::size_t>(end - first - whole));
+}
+
 void Memory::fill(int pe, MemoryKind kind, Size offset, Size bytes) const {
   if (on_fill) on_fill(base_ + pe * stride_ + offset, bytes);
   if (kind == MemoryKind::kData && phantom_) return;
-  std::memset(base_ + pe * stride_ + offset, kind == MemoryKind::kControl ? 0 : 0xFF, static_cast<std::size_t>(bytes));
+  if (kind == MemoryKind::kControl)
+    clear(base_ + pe * stride_ + offset, bytes);
+  else
+    std::memset(base_ + pe * stride_ + offset, 0xFF, static_cast<std::size_t>(bytes));
 }
 
 std::byte* Memory::allocate_symmetric(int pe, MemoryKind kind, Size bytes, const std::string& name,

@@ -89,6 +89,8 @@ class Memory {
  private:
   static const std::byte* as_byte(const void* address) { return static_cast<const std::byte*>(address); }
   MappingPool::Use use() const { return phantom_ ? MappingPool::Use::kPhantomMemory : MappingPool::Use::kMemory; }
+  static constexpr Size kLeastGivenBack = Size{1} << 20;  // system calls cost more than zeros of less
+  static void clear(std::byte* begin, Size bytes);
   void fill(int pe, MemoryKind kind, Size offset, Size bytes) const;
   void open(Size offset, Size bytes) const;
   Size own_offset(int pe, const void* memory) const;

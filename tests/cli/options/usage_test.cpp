@@ -123,7 +123,7 @@ const std::vector<BadInput> kBadInputs = {
     {"check all_reduce --schedules 1000001", "--schedules: 1000001 given, allowed is 1 to 1000000"},
     {"run all_reduce --pes 0", "--pes"},
     {"run all_reduce --pes -4", "--pes"},
-    {"run all_reduce --pes 73", "allowed on h200x4 is 1 to 72, as many as one fabric is simulated for"},
+    {"run all_reduce --pes 1025", "allowed on h200x4 is 1 to 1024, as many as one fabric is simulated for"},
     {"run all_reduce --seed -1", "--seed"},
     {"run all_reduce --seed 18446744073709551616", "--seed"},
     {"run all_reduce --seed 1x", "--seed"},

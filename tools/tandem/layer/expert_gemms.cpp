@@ -127,6 +127,12 @@ LayerRun make_gemms_run(const char* op, Half half, const Arguments& a) {
     sized.experts.max_tokens = filled.tokens = tokens;
     return std::make_unique<ExpertGemmsCall>(sized, filled, half, pes);
   };
+  run.experts = [o](Size tokens) {
+    ExpertGemmOptions sized = o;
+    sized.experts.max_tokens = tokens;
+    sized.experts = routing_options(sized);
+    return sized;
+  };
   run.describe = [op, o, input](Size tokens) { return result_of(op, o, input.routing, tokens); };
   run.warmups = a.warmups;
   run.iterations = a.iterations.value_or(1);

@@ -46,18 +46,9 @@ class ExpertsCall final : public LayerCall {
     return tokens * static_cast<double>(options_.hidden * size_of(options_.type)) * (2.0 * options_.top_k + 10);
   }
   std::string algorithm() const override { return name(plan_->options().transport); }
-  std::vector<OptionChoice> choices() const override {
-    return {
-        choice("algo", algorithm(), options_.transport != ExpertTransport::kRule, "packets up to 96 MiB, else chunks"),
-        choice("blocks", std::to_string(plan_->options().blocks), options_.blocks > 0,
-               "one for each piece of a row (packets) or token (chunks), at most two for each SM")};
-  }
+  std::vector<OptionChoice> choices() const override { return plan_->choices(); }
 
  private:
-  static OptionChoice choice(const char* option, std::string value, bool is_given, const char* rule) {
-    return {option, std::move(value), is_given ? OptionSource::kCaller : OptionSource::kRule, is_given ? "" : rule};
-  }
-
   ExpertOptions options_;
   kernels::ExpertInput input_;
   Timed timed_;
@@ -96,6 +87,12 @@ LayerRun make_experts_run(const char* op, Timed timed, const Arguments& a) {
     kernels::ExpertInput filled = input;
     sized.max_tokens = filled.tokens = tokens;
     return std::make_unique<ExpertsCall>(sized, filled, timed, pes);
+  };
+  run.experts = [o](Size tokens) {
+    ExpertGemmOptions sized;
+    sized.experts = o;
+    sized.experts.max_tokens = tokens;
+    return sized;
   };
   run.describe = [op, o, input](Size tokens) { return result_of(op, o, input.routing, tokens); };
   run.warmups = a.warmups;

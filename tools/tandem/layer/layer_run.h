@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tandem/advanced/option_choice.h"
+#include "tandem/layer/expert_gemms.h"
 #include "tandem/world.h"
 #include "tools/tandem/host/host_job.h"
 #include "tools/tandem/main/setup.h"
@@ -54,7 +55,9 @@ struct LayerRun {
   int warmups = 1;
   int iterations = 1;
   bool explain = false;
-  std::optional<LayerChoices> choices = {};         ///< none: the call has one form
+  std::optional<LayerChoices> choices = {};  ///< none: the call has one form
+  /// Calls of experts have it: the problem of a size, by which `tandem tune` stores their times.
+  std::function<ExpertGemmOptions(Size size)> experts = {};
   std::function<void(const World&)> on_world = {};  ///< if set, PE 0 calls it in each world before the plan is made
 };
 

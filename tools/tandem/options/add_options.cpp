@@ -209,7 +209,8 @@ void add_bench(CLI::App& app, BenchOptions& a) {
 void add_tune(CLI::App& app, TuneOptions& a) {
   CLI::App& tune = *app.add_subcommand(
       "tune", "measure algorithms of collectives, or configurations of operators, and write the fastest into a table");
-  tune.add_option("OP", a.subjects, "collectives, operators, or all_reduce_norm and merge_heads, one after the other")
+  tune.add_option("OP", a.subjects,
+                  "collectives, operators, all_reduce_norm and merge_heads, or calls of experts, one after the other")
       ->required();
   tune.add_option("--out", a.out, "table of collectives or cache of operators; other entries of an existing file stay")
       ->type_name("FILE")
@@ -220,13 +221,16 @@ void add_tune(CLI::App& app, TuneOptions& a) {
   // Operators are tuned as a whole, for the rows of their shape.
   tune.get_option("--algo")->description("collectives: only this algorithm (default: all)");
   tune.get_option("-b")->description(
-      "collectives: first size, with K, M or G (default: 1K); all_reduce_norm, merge_heads: rows or batch (default: "
-      "1)");
-  tune.get_option("-e")->description("collectives: last size (default: 16M); all_reduce_norm, merge_heads: 1024");
+      "collectives: first size, with K, M or G (default: 1K); all_reduce_norm, merge_heads, experts: rows, batch or "
+      "tokens (default: 1)");
+  tune.get_option("-e")->description("collectives: last size (default: 16M); calls of a layer: 1024");
   tune.get_option("-f")->description("collectives: factor from one size to the next");
   add_norm(tune, a);
   add_heads(tune, a);
-  for (const char* refused : {"--rows", "--batch"}) tune.get_option(refused)->group("");  // -b and -e give them
+  add_experts(tune, a);
+  tune.add_option("--wire", a.wire, "experts: form of rows, type (default), quantised or given")->group("Collectives");
+  for (const char* refused : {"--rows", "--batch", "--tokens", "--column-chunks"})
+    tune.get_option(refused)->group("");  // -b and -e give them
   tune.add_option("--op", a.reduction, "reduction: sum, prod, min, max, avg or premul_sum (default: sum)")
       ->group("Collectives");
   tune.add_flag("--in-place", a.in_place, "use one buffer for input and output")->group("Collectives");

@@ -3,52 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "tandem/error.h"
-#include "tools/tandem/host/commands.h"
-#include "tools/tandem/host/host_job.h"
 #include "tools/tandem/layer/layer_run.h"
-#include "tools/tandem/main/commands.h"
-#include "tools/tandem/main/gpu.h"
 #include "tools/tandem/tune/sweep.h"
+#include "tools/tandem/tune/tune_place.h"
 
 namespace tandem::cli {
 namespace {
-
-constexpr int kTuneCalls = 5;
-
-using Show = std::function<void(Size, const Result&)>;
-
-/// Runs a call at some sizes on one of the backends.
-class Place {
- public:
-  explicit Place(const TuneOptions& a) : a_(a) {
-    if (a.on_host()) host_ = make_host_job(a);
-    if (a.in_real_time()) return;
-    simulated_ = make_setup(a);
-    simulated_->options.phantom = true;  // Times do not depend on data.
-  }
-
-  void run(const LayerRun& run, const std::vector<Size>& sizes, const Show& show) const {
-    if (a_.on_gpus()) return layer_tune_on_gpus(a_, run, sizes, show);
-    for (const Size size : sizes) show(size, simulated_ ? simulate(run, size) : run_layer_on_host(run, size, *host_));
-  }
-  /// Returns the most blocks that are worth a trial.
-  int most_blocks() const { return host_ ? most_tuned_blocks(host_->pes) : std::numeric_limits<int>::max(); }
-
- private:
-  Result simulate(const LayerRun& run, Size size) const {
-    Pictures none;
-    Progress progress(parts_of(run));
-    return run_layer(run, size, *simulated_, none, progress);
-  }
-
-  const TuneOptions& a_;
-  std::optional<HostJob> host_;
-  std::optional<Setup> simulated_;
-};
 
 const LayerSubject* layer_of(const std::string& text) {
   for (const LayerSubject& one : layer_subjects())
@@ -57,15 +20,12 @@ const LayerSubject* layer_of(const std::string& text) {
 }
 
 LayerRun make_run(const TuneOptions& a, const std::string& subject) {
-  Arguments one = a;
-  one.subject = subject;
-  if (a.in_real_time() && !a.iterations) one.iterations = kTuneCalls;
-  return layer_of(subject)->make(one);
+  return tuned_layer_run(a, subject, *layer_of(subject));
 }
 
 /// Adds the times of one algorithm with one number of blocks at all sizes that have as many rows.
 void measure(const TuneOptions& a, const std::string& subject, const std::string& algorithm, int blocks,
-             const Place& place, Sweep& sweep) {
+             const TunePlace& place, Sweep& sweep) {
   TuneOptions one = a;
   if (!algorithm.empty()) one.algorithm = algorithm;
   one.blocks = blocks;
@@ -81,9 +41,6 @@ void measure(const TuneOptions& a, const std::string& subject, const std::string
   if (sizes.empty() || blocks > place.most_blocks()) return;
   try {
     place.run(run, sizes, [&](Size size, const Result& result) {
-      if (result.check && !result.check->correct())
-        throw CheckFailed(
-            fmt::format("{} {} of {}: {} wrong elements", result.op, result.algorithm, size, result.check->wrong));
       sweep.measured.push_back({size * choices.bytes_per_unit, result.algorithm, blocks, result.time_us});
     });
   } catch (const Unsupported&) {  // a grid that does not fit
@@ -110,9 +67,10 @@ bool names_tuned_layers(const TuneOptions& a) {
     if (a.sharded_residual)
       throw InvalidArgument("--sharded-residual: does not apply to tune, since its rows have one algorithm");
     if (!make_run(a, subject).choices)
-      throw InvalidArgument(fmt::format(
-          "OP: '{}' given, whose choices no table has; allowed of a layer's calls are all_reduce_norm and merge_heads",
-          subject));
+      throw InvalidArgument(
+          fmt::format("OP: '{}' given, whose choices no table has; allowed of a layer's calls are all_reduce_norm and "
+                      "merge_heads, or those of experts",
+                      subject));
   }
   if (layers != 0 && layers != a.subjects.size())
     throw InvalidArgument("OP: calls of a layer and others given, allowed are either in one run");
@@ -120,7 +78,7 @@ bool names_tuned_layers(const TuneOptions& a) {
 }
 
 std::vector<Sweep> tune_layers(const TuneOptions& a) {
-  const Place place(a);
+  const TunePlace place(a);
   std::vector<Sweep> sweeps;
   for (const std::string& subject : a.subjects) {
     const LayerChoices choices = *make_run(a, subject).choices;

@@ -16,6 +16,7 @@
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_collective.h"
+#include "tools/tandem/tune/expert_tune.h"
 #include "tools/tandem/tune/layer_tune.h"
 #include "tools/tandem/tune/operator_tune.h"
 #include "tools/tandem/tune/sweep.h"
@@ -140,6 +141,7 @@ int execute(const TuneOptions& a) {
   if (operators.size() == a.subjects.size()) return tune_operators(a, operators);
   if (a.most)
     throw InvalidArgument("--most: does not apply to collectives, where tune drops slow candidates by itself");
+  if (names_expert_calls(a)) return tune_expert_calls(a);
   const bool are_layers = names_tuned_layers(a);
   std::vector<Collective> collectives;
   for (const std::string& text : a.subjects)

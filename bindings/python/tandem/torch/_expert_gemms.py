@@ -4,7 +4,14 @@
     h = tt.dispatch_gemm(x, routing, gate_up)       rows of this PE's experts times their first matrices
     out = tt.gemm_combine(f(h), routing, down)      the weighted sum of each token's second products
 
-docs/reference/experts.md has the forms. `rule` takes the one that a model predicts to be faster.
+With a routing of the wire "quantised" or "given" both products are fp8, with a scale for each 128 values of a row and
+for each 128x128 weights:
+
+    routing = tt.route(ids, weights, experts=256, hidden=7168, align=128, wire="quantised")
+    h, scales = tt.dispatch_gemm(x, routing, gate_up, w_scales=of_gate_up, activation="swiglu")
+    out = tt.gemm_combine(h, routing, down, a_scales=scales, w_scales=of_down)
+
+docs/reference/experts.md has the forms. `rule` takes the tuned one, else the sequential one.
 """
 
 from __future__ import annotations
@@ -20,6 +27,7 @@ from .._plan import ExpertGemmsPlan
 from . import _groups
 from ._collectives import text_argument
 from ._experts import (
+    FP8,
     PROBLEM,
     Routing,
     check_routing,
@@ -36,19 +44,32 @@ _ACTIVATIONS = {**_c.ACTIVATIONS, **_c.GATED}
 
 def _problem_of(arguments: tuple[Any, ...]) -> Problem:
     problem = problem_of(arguments)
-    for name, allowed in (("layout", "sorted"), ("wire", "type"), ("align", TILE)):
+    for name, allowed in (("layout", "sorted"), ("align", TILE)):
         if getattr(problem, name) != allowed:
             raise errors.InvalidArgument(
                 f"{name}: {shown(getattr(problem, name))} given to products of experts, allowed is {shown(allowed)}"
             )
+    if _is_fp8(problem) and problem.dtype != torch.bfloat16:
+        raise errors.InvalidType(f"dtype: {problem.dtype} given to products in fp8, allowed is torch.bfloat16")
     return problem
 
 
-def _plan(problem: Problem, device: str, intermediate: int, activation: str, form: str) -> ExpertGemmsPlan:
+def _is_fp8(problem: Problem) -> bool:
+    return problem.wire != "type"
+
+
+def _blocks(count: int) -> int:
+    return -(-count // TILE)
+
+
+def _plan(
+    problem: Problem, device: str, intermediate: int, activation: str, dispatch_form: str, combine_form: str
+) -> ExpertGemmsPlan:
     """The plan, which the group's processes make together."""
-    key = (problem, intermediate, activation, form)
+    key = (problem, intermediate, activation, dispatch_form, combine_form)
     found = _groups.world_for(problem.group, device)
     if key not in found.plans:
+        fields = problem.fields()
         found.plans[key] = ExpertGemmsPlan(
             found.world,
             max_tokens=problem.max_tokens,
@@ -56,18 +77,35 @@ def _plan(problem: Problem, device: str, intermediate: int, activation: str, for
             intermediate=intermediate,
             experts=problem.experts,
             top_k=problem.top_k,
-            type=problem.fields()["type"],
+            type=fields["type"],
+            wire=fields["wire"],
             activation=_ACTIVATIONS[activation],
-            dispatch_gemm=_c.EXPERT_FORMS[form],
-            gemm_combine=_c.EXPERT_FORMS[form],
+            dispatch_gemm=_c.EXPERT_FORMS[dispatch_form],
+            gemm_combine=_c.EXPERT_FORMS[combine_form],
         )
     return found.plans[key]
 
 
-def _check_weights(name: str, w: torch.Tensor, shape: tuple[int, int, int], problem: Problem) -> None:
-    _groups.check_tensor(name, w, (problem.dtype,))
+def _check_weights(w: torch.Tensor, shape: tuple[int, int, int], problem: Problem) -> None:
+    _groups.check_tensor("w", w, (FP8,) if _is_fp8(problem) else (problem.dtype,))
     if tuple(w.shape) != shape:
-        raise errors.InvalidArgument(f"{name}: shape {tuple(w.shape)} given, allowed is {shape}")
+        raise errors.InvalidArgument(f"w: shape {tuple(w.shape)} given, allowed is {shape}")
+
+
+def _check_scales(
+    name: str, scales: torch.Tensor | None, shape: tuple[int, ...], wires: tuple[str, ...], problem: Problem, like: Any
+) -> None:
+    """Raises where scales are missing with one of the wires, and where they are given with another one."""
+    if (scales is not None) != (problem.wire in wires):
+        state = "None" if scales is None else "a tensor"
+        allowed = " or ".join(f"'{wire}'" for wire in wires)
+        raise errors.InvalidArgument(f"{name}: {state} given with wire '{problem.wire}', allowed with wire {allowed}")
+    if scales is not None:
+        _groups.check_tensor(name, scales, (torch.float32,))
+        check_shape(name, scales, shape, like)
+
+
+_FP8_WIRES = ("quantised", "given")
 
 
 def _columns(w: torch.Tensor, activation: str) -> int:
@@ -80,29 +118,69 @@ def _columns(w: torch.Tensor, activation: str) -> int:
     return int(w.shape[1]) // (2 if activation in _c.GATED else 1)
 
 
+def _contiguous(*tensors: torch.Tensor | None) -> list[torch.Tensor | None]:
+    return [None if one is None else one.contiguous() for one in tensors]
+
+
+def _address(x: torch.Tensor | None) -> int | None:
+    return None if x is None else x.data_ptr() or None
+
+
 # Rows to experts, and the first product.
 
 
 def _new_products(
-    x: torch.Tensor, w: torch.Tensor, routing: torch.Tensor, activation: str, form: str, clear: bool, *arguments: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
+    x: torch.Tensor,
+    w: torch.Tensor,
+    routing: torch.Tensor,
+    x_scales: torch.Tensor | None,
+    w_scales: torch.Tensor | None,
+    activation: str,
+    form: str,
+    clear: bool,
+    *arguments: Any,
+) -> tuple[torch.Tensor, ...]:
+    """The results, the dispatched rows, and the scales of both, which have no elements without fp8."""
     problem = _problem_of(arguments)
-    _groups.check_tensor("x", x, (problem.dtype,))
+    _groups.check_tensor("x", x, (FP8,) if problem.wire == "given" else (problem.dtype,))
     check_rows("x", x, problem)
     check_routing(routing, problem, x)
-    intermediate = _columns(w, activation)
-    _check_weights("w", w, (problem.experts // problem.pes(), w.shape[1], problem.hidden), problem)
+    intermediate, is_gated = _columns(w, activation), activation in _c.GATED
+    here = problem.experts // problem.pes()
+    _check_weights(w, (here, w.shape[1], problem.hidden), problem)
+    steps = _blocks(problem.hidden)
+    _check_scales("x_scales", x_scales, (x.shape[0], steps), ("given",), problem, x)
+    blocks = 2 * _blocks(intermediate) if is_gated else _blocks(intermediate)
+    _check_scales("w_scales", w_scales, (here, blocks, steps), _FP8_WIRES, problem, x)
+    if form == "overlapped" and _is_fp8(problem):
+        raise errors.InvalidArgument(f"form: '{form}' given to dispatch_gemm in fp8, allowed is 'sequential'")
     new = x.new_zeros if clear else x.new_empty
-    rows = problem.sizes().rows
-    return new((rows, intermediate)), new((rows, problem.hidden))
+    rows, of = problem.sizes().rows, {"dtype": FP8 if _is_fp8(problem) else problem.dtype}
+    counts = (_blocks(intermediate), steps) if _is_fp8(problem) else (0, 0)
+    return (
+        new((rows, intermediate), **of),
+        new((rows, problem.hidden), **of),
+        *(new((rows, count), dtype=torch.float32) for count in counts),
+    )
 
 
 def _dispatch_gemm(
-    x: torch.Tensor, w: torch.Tensor, routing: torch.Tensor, activation: str, form: str, clear: bool, *arguments: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
-    out, rows = _new_products(x, w, routing, activation, form, clear, *arguments)
-    x, w = x.contiguous(), w.contiguous()
-    _plan(_problem_of(arguments), x.device.type, out.shape[1], activation, form).dispatch(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    routing: torch.Tensor,
+    x_scales: torch.Tensor | None,
+    w_scales: torch.Tensor | None,
+    activation: str,
+    form: str,
+    clear: bool,
+    *arguments: Any,
+) -> tuple[torch.Tensor, ...]:
+    made = _new_products(x, w, routing, x_scales, w_scales, activation, form, clear, *arguments)
+    out, rows, out_scales, row_scales = made
+    x, w, x_scales, w_scales = _contiguous(x, w, x_scales, w_scales)
+    problem = _problem_of(arguments)
+    combine_form = "sequential" if _is_fp8(problem) else form
+    _plan(problem, x.device.type, out.shape[1], activation, form, combine_form).dispatch(
         _groups.stream_of(x),
         tokens=x.shape[0],
         x=x.data_ptr(),
@@ -110,8 +188,12 @@ def _dispatch_gemm(
         b=w.data_ptr(),
         rows=rows.data_ptr(),
         out=out.data_ptr(),
+        x_scales=_address(x_scales),
+        b_scales=_address(w_scales),
+        row_scales=_address(row_scales),
+        out_scales=_address(out_scales),
     )
-    return out, rows
+    return made
 
 
 # The second product, and results to tokens.
@@ -123,22 +205,28 @@ def _new_results(
     weights: torch.Tensor,
     routing: torch.Tensor,
     add: torch.Tensor | None,
+    a_scales: torch.Tensor | None,
+    w_scales: torch.Tensor | None,
     form: str,
     *arguments: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     problem = _problem_of(arguments)
-    _groups.check_tensor("a", a, (problem.dtype,))
+    _groups.check_tensor("a", a, (FP8,) if _is_fp8(problem) else (problem.dtype,))
     if a.dim() != 2:
         raise errors.InvalidArgument(f"a: shape {tuple(a.shape)} given, allowed are two dimensions")
-    check_shape("a", a, (problem.sizes().rows, a.shape[1]), routing)
+    rows, here = problem.sizes().rows, problem.experts // problem.pes()
+    check_shape("a", a, (rows, a.shape[1]), routing)
     check_routing(routing, problem, a)
-    _check_weights("w", w, (problem.experts // problem.pes(), problem.hidden, a.shape[1]), problem)
-    out = a.new_empty((weights.shape[0], problem.hidden))
+    _check_weights(w, (here, problem.hidden, a.shape[1]), problem)
+    steps = _blocks(a.shape[1])
+    _check_scales("a_scales", a_scales, (rows, steps), _FP8_WIRES, problem, a)
+    _check_scales("w_scales", w_scales, (here, _blocks(problem.hidden), steps), _FP8_WIRES, problem, a)
+    out = a.new_empty((weights.shape[0], problem.hidden), dtype=problem.dtype)
     check_rows("weights", out, problem)
     if add is not None:
         _groups.check_tensor("add", add, (problem.dtype,))
         check_shape("add", add, tuple(out.shape), a)
-    return out, a.new_empty((problem.sizes().rows, problem.hidden))
+    return out, a.new_empty((rows, problem.hidden), dtype=problem.dtype)
 
 
 def _gemm_combine(
@@ -147,21 +235,28 @@ def _gemm_combine(
     weights: torch.Tensor,
     routing: torch.Tensor,
     add: torch.Tensor | None,
+    a_scales: torch.Tensor | None,
+    w_scales: torch.Tensor | None,
     form: str,
     *arguments: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    out, y = _new_results(a, w, weights, routing, add, form, *arguments)
-    a, w = a.contiguous(), w.contiguous()
-    add = None if add is None else add.contiguous()
-    _plan(_problem_of(arguments), a.device.type, a.shape[1], "none", form).combine(
+    out, y = _new_results(a, w, weights, routing, add, a_scales, w_scales, form, *arguments)
+    a, w, add, a_scales, w_scales = _contiguous(a, w, add, a_scales, w_scales)
+    problem, device = _problem_of(arguments), a.device.type
+    # GPUs have no fp8 plan without a gated activation, which the second product does not have in any case.
+    activation = "swiglu" if _is_fp8(problem) and device == "cuda" else "none"
+    dispatch_form = "sequential" if _is_fp8(problem) else form
+    _plan(problem, device, a.shape[1], activation, dispatch_form, form).combine(
         _groups.stream_of(a),
         tokens=out.shape[0],
         a=a.data_ptr(),
         routing=routing.data_ptr(),
         b=w.data_ptr(),
         y=y.data_ptr(),
-        add=None if add is None else add.data_ptr(),
+        add=_address(add),
         out=out.data_ptr(),
+        a_scales=_address(a_scales),
+        b_scales=_address(w_scales),
     )
     return out, y
 
@@ -175,15 +270,21 @@ def _ends(routing: torch.Tensor, problem: Problem) -> torch.Tensor:
 
 
 def _products_keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    x, w, routing, activation, _, clear, *arguments = inputs
+    x, w, routing, _, _, activation, _, clear, *arguments = inputs
     ctx.save_for_backward(w, routing, output[1])
-    ctx.mark_non_differentiable(output[1])
+    ctx.mark_non_differentiable(*output[1:])
     ctx.tokens, ctx.problem = x.shape[0], _problem_of(tuple(arguments))
     ctx.activation, ctx.clear = activation, clear
 
 
-def _products_gradient(ctx: Any, grad: torch.Tensor, _: Any) -> tuple[Any, ...]:
+def _refuse_fp8(problem: Problem) -> None:
+    if _is_fp8(problem):
+        raise errors.Unsupported(f"wire: '{problem.wire}' given, allowed with gradients is 'type'")
+
+
+def _products_gradient(ctx: Any, grad: torch.Tensor, *_: Any) -> tuple[Any, ...]:
     (w, routing, rows), problem = ctx.saved_tensors, ctx.problem
+    _refuse_fp8(problem)
     if ctx.activation != "none":
         raise errors.Unsupported(f"activation: '{ctx.activation}' given, allowed with gradients is 'none'")
     ends = _ends(routing, problem)
@@ -195,11 +296,11 @@ def _products_gradient(ctx: Any, grad: torch.Tensor, _: Any) -> tuple[Any, ...]:
         x_grad = torch.ops.tandem.combine(of_rows, ones, with_ones, None, *problem.arguments())
     if ctx.needs_input_grad[1]:
         w_grad = F.grouped_mm(grad.contiguous().t(), rows, offs=ends)
-    return (x_grad, w_grad, *(None for _ in range(4 + len(problem.arguments()))))
+    return (x_grad, w_grad, *(None for _ in range(6 + len(problem.arguments()))))
 
 
 def _results_keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    a, w, weights, routing, add, _, *arguments = inputs
+    a, w, weights, routing, add, _, _, _, *arguments = inputs
     ctx.save_for_backward(a, w, routing, output[1])
     ctx.mark_non_differentiable(output[1])
     ctx.tokens, ctx.adds, ctx.problem = weights.shape[0], add is not None, _problem_of(tuple(arguments))
@@ -207,18 +308,20 @@ def _results_keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def _results_gradient(ctx: Any, grad: torch.Tensor, _: Any) -> tuple[Any, ...]:
     (a, w, routing, y), problem = ctx.saved_tensors, ctx.problem
+    _refuse_fp8(problem)
     of_y, of_weights = gradients_of_combination(grad, y, routing, problem, ctx.tokens, ctx.needs_input_grad[2])
     ends = _ends(routing, problem)
     a_grad = F.grouped_mm(of_y, w, offs=ends) if ctx.needs_input_grad[0] else None
     w_grad = F.grouped_mm(of_y.t(), a, offs=ends) if ctx.needs_input_grad[1] else None
-    rest = (None for _ in range(1 + len(problem.arguments())))
+    rest = (None for _ in range(3 + len(problem.arguments())))
     return (a_grad, w_grad, of_weights, None, grad if ctx.adds else None, *rest)
 
 
 for _name, _schema, _kernel, _fake, _gradient, _keep in (
     (
         "dispatch_gemm",
-        f"(Tensor x, Tensor w, Tensor routing, str activation, str form, bool clear, {PROBLEM}) -> (Tensor, Tensor)",
+        "(Tensor x, Tensor w, Tensor routing, Tensor? x_scales, Tensor? w_scales, str activation, str form, "
+        f"bool clear, {PROBLEM}) -> (Tensor, Tensor, Tensor, Tensor)",
         _dispatch_gemm,
         _new_products,
         _products_gradient,
@@ -226,7 +329,8 @@ for _name, _schema, _kernel, _fake, _gradient, _keep in (
     ),
     (
         "gemm_combine",
-        f"(Tensor a, Tensor w, Tensor weights, Tensor routing, Tensor? add, str form, {PROBLEM}) -> (Tensor, Tensor)",
+        "(Tensor a, Tensor w, Tensor weights, Tensor routing, Tensor? add, Tensor? a_scales, Tensor? w_scales, "
+        f"str form, {PROBLEM}) -> (Tensor, Tensor)",
         _gemm_combine,
         _new_results,
         _results_gradient,
@@ -250,36 +354,63 @@ def _form(form: Any) -> str:
     return name
 
 
+def _check_given(**tensors: torch.Tensor | None) -> None:
+    for name, given in tensors.items():
+        if name.endswith("_scales"):
+            if given is not None:
+                _groups.check_tensor(name, given, (torch.float32,))
+        else:
+            _groups.check_tensor(name, given, (*TYPES, FP8))
+
+
 def dispatch_gemm(
-    x: torch.Tensor, routing: Routing, w: torch.Tensor, *, activation: str = "none", form: str = "rule"
-) -> torch.Tensor:
+    x: torch.Tensor,
+    routing: Routing,
+    w: torch.Tensor,
+    *,
+    x_scales: torch.Tensor | None = None,
+    w_scales: torch.Tensor | None = None,
+    activation: str = "none",
+    form: str = "rule",
+) -> Any:
     """Moves the rows of `x` to their experts, and multiplies them by the transposed matrices of `w`.
 
     `w` is experts here x columns x hidden, and `routing` has align=128. Rows of the result are those of `dispatch`.
     The gates and ups of "swiglu" and "geglu" alternate in groups of 8 rows of `w`, and the result has half of the
     columns. Gradients need the activation "none".
+
+    With the wire "quantised" or "given" of `routing`, `w` is float8_e4m3fn, and `w_scales` has experts here x blocks of
+    128 columns x blocks of 128 of hidden. The blocks of gates and those of ups are counted apart, and follow each other
+    in turns. The result is then a pair: rows in fp8, and their scales, one for each 128 columns. GPUs need a gated
+    activation. There are no gradients in fp8.
     """
     problem = routing_of(routing).problem
-    _groups.check_tensor("x", x, TYPES)
-    _groups.check_tensor("w", w, TYPES)
+    _check_given(x=x, w=w, x_scales=x_scales, w_scales=w_scales)
     clear = torch.is_grad_enabled()
-    given = (text_argument("activation", activation), _form(form), clear)
-    out, _ = torch.ops.tandem.dispatch_gemm(x, w, routing.memory, *given, *problem.arguments())
-    return out
+    given = (x_scales, w_scales, text_argument("activation", activation), _form(form), clear)
+    out, _, scales, _ = torch.ops.tandem.dispatch_gemm(x, w, routing.memory, *given, *problem.arguments())
+    return (out, scales) if _is_fp8(problem) else out
 
 
 def gemm_combine(
-    a: torch.Tensor, routing: Routing, w: torch.Tensor, add: torch.Tensor | None = None, *, form: str = "rule"
+    a: torch.Tensor,
+    routing: Routing,
+    w: torch.Tensor,
+    add: torch.Tensor | None = None,
+    *,
+    a_scales: torch.Tensor | None = None,
+    w_scales: torch.Tensor | None = None,
+    form: str = "rule",
 ) -> torch.Tensor:
     """Multiplies rows by the transposed matrices of `w`, and adds each token's results, times their weights, and `add`.
 
-    `w` is experts here x hidden x columns, and `a` has the rows of `dispatch_gemm`.
+    `w` is experts here x hidden x columns, and `a` has the rows of `dispatch_gemm`. In fp8, `a_scales` are those of
+    `dispatch_gemm`, and `w_scales` has experts here x blocks of 128 of hidden x blocks of 128 columns.
     """
     problem = routing_of(routing).problem
-    _groups.check_tensor("a", a, TYPES)
-    _groups.check_tensor("w", w, TYPES)
+    _check_given(a=a, w=w, a_scales=a_scales, w_scales=w_scales)
     if add is not None:
         _groups.check_tensor("add", add, TYPES)
-    given = (routing.weights, routing.memory, add, _form(form))
+    given = (routing.weights, routing.memory, add, a_scales, w_scales, _form(form))
     out, _ = torch.ops.tandem.gemm_combine(a, w, *given, *problem.arguments())
     return out
