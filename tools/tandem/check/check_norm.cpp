@@ -141,7 +141,7 @@ void add_norm_cases(std::vector<CheckCase>& cases, int pes) {
       runs.options.algorithm = algorithm.name;
       runs.options.hidden = algorithm.splits_rows ? variant.split_hidden : variant.hidden;
       runs.options.max_rows = Size{2} * pes + 1;
-      runs.options.blocks = algorithm.splits_rows ? 6 : 2;
+      runs.options.blocks = algorithm.splits_rows ? 4 : 2;
       runs.options.norm = variant.sharded ? Norm::kLayer : Norm::kRms;
       runs.options.quantisation = variant.quantisation;
       runs.options.sharded_residual = variant.sharded;
