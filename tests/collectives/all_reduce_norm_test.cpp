@@ -56,7 +56,7 @@ TEST(AllReduceNorm, IsExactOnManyPes) {
 
 TEST(AllReduceNorm, IsExactOnCpus) {
   int number = 0;
-  for (const NormRuns& runs : test::norm_cases()) expect_right_on_cpus(runs, 1 + number++ % 5);
+  for (const NormRuns& runs : test::norm_cases()) expect_right_on_cpus(runs, 1 + number++ % 8);
 }
 
 /// Rows of 2, 3 and more parts, the last of them short, with as many blocks as rows want or fewer than rows.
@@ -171,6 +171,8 @@ TEST(AllReduceNorm, RefusesArgumentsByName) {
             "bias: given to all_reduce_norm, but the plan's options announce none");
   EXPECT_THAT(of([](C& c) { c.out = c.out + 2; }), HasSubstr("allowed are multiples of 4 bytes"));
   EXPECT_THAT(of([](C& c) { c.in = c.in + 4; }), HasSubstr("in: a buffer that has 124 bytes"));
+  EXPECT_THAT(of([](C& c) { c.weight = static_cast<const float*>(c.weight) + 1; }),
+              HasSubstr("weight: a buffer that has 28 bytes"));
   EXPECT_THAT(of([](C& c) { c.sum = c.out; }), HasSubstr("sum, out: buffers that overlap given to all_reduce_norm"));
   EXPECT_THAT(of([](C& c) { c.rows = 2, c.sum = c.out + 32; }), HasSubstr("sum, out: buffers that overlap"));
   EXPECT_EQ(of([](C& c) { c.in = c.sum; }), "");
