@@ -56,7 +56,61 @@ TEST(AllReduceNorm, IsExactOnManyPes) {
 
 TEST(AllReduceNorm, IsExactOnCpus) {
   int number = 0;
-  for (const NormRuns& runs : test::norm_cases()) expect_right_on_cpus(runs, 1 + number++ % 5);
+  for (const NormRuns& runs : test::norm_cases()) expect_right_on_cpus(runs, 1 + number++ % 8);
+}
+
+/// Rows of 2, 3 and more parts, the last of them short, with as many blocks as rows want or fewer than rows.
+std::vector<NormRuns> split_cases() {
+  std::vector<NormRuns> list;
+  int number = 0;
+  for (const char* algorithm : {"split_ll", "split_ll128"})
+    for (const Size hidden : {517, 2700, 9001})
+      for (const Norm norm : {Norm::kRms, Norm::kLayer, Norm::kNone})
+        for (const Quantisation quantisation : test::kQuantisations) {
+          NormRuns runs;
+          AllReduceNormOptions& o = runs.options;
+          o.algorithm = algorithm;
+          o.type = test::kNormTypes[number++ % 3];
+          o.hidden = hidden;
+          o.norm = norm;
+          o.quantisation = quantisation;
+          o.max_rows = 7;
+          o.blocks = number % 6 == 0 ? 0 : 13;
+          o.residual = number % 5 != 0;
+          o.sum = number % 4 != 0;
+          o.bias = number % 3 == 0;
+          runs.places = static_cast<kernels::NormPlaces>(number % 3);
+          runs.rows = {7, 0, 1, 3, 7, 7, 2};
+          list.push_back(runs);
+        }
+  return list;
+}
+
+TEST(AllReduceNorm, SplitsRowsOverBlocks) {
+  int number = 0;
+  for (const NormRuns& runs : split_cases()) {
+    expect_right_in_simulator(runs, 1 + number % 8);
+    if (number++ % 6 == 0) expect_right_on_cpus(runs, 1 + number % 4);
+  }
+}
+
+TEST(AllReduceNorm, RefusesRowsOfMorePartsThanBlocks) {
+  const auto refused = [](Size hidden, int blocks) {
+    return test::refusal_of([&](World& world) {
+      AllReduceNormOptions options{.hidden = hidden, .max_rows = 1};
+      options.blocks = blocks;
+      options.algorithm = "split_ll";
+      make_all_reduce_norm(world, options);
+    });
+  };
+  EXPECT_EQ(refused(16384, 4), "");
+  EXPECT_EQ(
+      refused(16384, 3),
+      "all_reduce_norm: a row of 16384 elements has at least 4 parts for split rows, allowed with 3 blocks are 3");
+  EXPECT_EQ(
+      refused(300000, 0),
+      "all_reduce_norm: a row of 300000 elements has at least 74 parts for split rows, allowed with 132 blocks are "
+      "64");
 }
 
 /// A small call with all arguments, as a program whose argument or option `change` breaks.
@@ -97,7 +151,8 @@ TEST(AllReduceNorm, RefusesOptionsByName) {
   EXPECT_THAT(of([](O& o) { o.blocks = 1 << 20; }), HasSubstr("blocks: 1048576 given"));
   EXPECT_THAT(of([](O& o) { o.threads = 31; }), HasSubstr("threads: 31 given"));
   EXPECT_EQ(of([](O& o) { o.algorithm = "ring"; }),
-            "algorithm: all_reduce_norm has no 'ring'; it has one_shot_ll, one_shot_ll128, two_shot");
+            "algorithm: all_reduce_norm has no 'ring'; it has one_shot_ll, one_shot_ll128, two_shot, "
+            "split_ll, split_ll128");
   EXPECT_THAT(of([](O& o) { o.algorithm = "one_shot_ll", o.sharded_residual = true; }),
               HasSubstr("all_reduce_norm algorithm 'one_shot_ll': cannot norm rows whose residual another PE holds"));
   EXPECT_THAT(of([](O& o) { o.norm = static_cast<Norm>(7); }), HasSubstr("norm: 7 given"));
@@ -116,6 +171,8 @@ TEST(AllReduceNorm, RefusesArgumentsByName) {
             "bias: given to all_reduce_norm, but the plan's options announce none");
   EXPECT_THAT(of([](C& c) { c.out = c.out + 2; }), HasSubstr("allowed are multiples of 4 bytes"));
   EXPECT_THAT(of([](C& c) { c.in = c.in + 4; }), HasSubstr("in: a buffer that has 124 bytes"));
+  EXPECT_THAT(of([](C& c) { c.weight = static_cast<const float*>(c.weight) + 1; }),
+              HasSubstr("weight: a buffer that has 28 bytes"));
   EXPECT_THAT(of([](C& c) { c.sum = c.out; }), HasSubstr("sum, out: buffers that overlap given to all_reduce_norm"));
   EXPECT_THAT(of([](C& c) { c.rows = 2, c.sum = c.out + 32; }), HasSubstr("sum, out: buffers that overlap"));
   EXPECT_EQ(of([](C& c) { c.in = c.sum; }), "");
@@ -135,6 +192,8 @@ TEST(AllReduceNorm, ChoosesByTheBytesThatAPeSends) {
     return algorithm;
   };
   using enum Quantisation;
+  EXPECT_EQ(chosen(2, 4, kNone, false), "one_shot_ll");
+  EXPECT_EQ(chosen(2, 5, kNone, false), "one_shot_ll128");
   EXPECT_EQ(chosen(2, 128, kNone, false), "one_shot_ll128");
   EXPECT_EQ(chosen(2, 129, kNone, false), "two_shot");
   EXPECT_EQ(chosen(2, 4096, kRow, false), "two_shot");

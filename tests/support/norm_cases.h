@@ -52,7 +52,8 @@ inline std::vector<kernels::NormRuns> norm_cases() {
   for (const std::vector<int>& row : pairwise.rows()) {
     kernels::NormRuns runs;
     AllReduceNormOptions& o = runs.options;
-    o.algorithm = algorithms[static_cast<std::size_t>(row[kAlgorithm])].name;
+    const AllReduceNormAlgorithm& algorithm = algorithms[static_cast<std::size_t>(row[kAlgorithm])];
+    o.algorithm = algorithm.name;
     o.type = kNormTypes[row[kType]];
     o.norm = static_cast<Norm>(row[kNorm]);
     o.quantisation = kQuantisations[row[kQuantise]];
@@ -64,7 +65,8 @@ inline std::vector<kernels::NormRuns> norm_cases() {
     o.bias = row[kBias] == 1;
     o.norm_bias = row[kNormBias] == 1;
     o.sum = row[kSum] == 1;
-    o.blocks = row[kBlocks] == 0 ? 0 : 2;
+    constexpr int kForLongestRow = 16;  // split into one block's parts
+    if (row[kBlocks] == 1) o.blocks = algorithm.splits_rows ? kForLongestRow : 2;
     runs.places = static_cast<kernels::NormPlaces>(row[kPlace]);
     runs.fractions = row[kFractions] == 1;
     runs.rows = {5, 0, 1, 3, 5, 5, 2};

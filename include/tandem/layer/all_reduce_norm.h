@@ -115,9 +115,10 @@ class AllReduceNormPlan {
 
 /// An algorithm of all_reduce_norm.
 struct AllReduceNormAlgorithm {
-  std::string name;        ///< such as "one_shot_ll128"
-  std::string summary;     ///< one line for people
-  bool two_shots = false;  ///< whether each row has an owner that computes it for all
+  std::string name;          ///< such as "one_shot_ll128"
+  std::string summary;       ///< one line for people
+  bool two_shots = false;    ///< whether each row has an owner that computes it for all
+  bool splits_rows = false;  ///< whether several blocks share a row
 };
 /// Returns all algorithms.
 const std::vector<AllReduceNormAlgorithm>& all_reduce_norm_algorithms();

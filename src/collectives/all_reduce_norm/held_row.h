@@ -4,10 +4,9 @@
 /// Loops over pieces hold each step once, since calls of microseconds wait for their instructions. Residual and weights
 /// are on their way while the block waits for sums.
 
-#include <cmath>
 #include <utility>
 
-#include "collectives/all_reduce_norm/norm_args.h"
+#include "collectives/all_reduce_norm/norm_output.h"
 
 namespace tandem::kernels {
 
@@ -16,20 +15,20 @@ inline constexpr int kHeldPieces = 3;
 
 template <class T, class Q, class Block, int kPieces>
 class HeldRow {
-  static_assert(kPieces >= 1 && kPieces <= 3);
-
  public:
   using Values = typename Block::template FragmentOf<T>;
   using Sums = decltype(std::declval<Values&>().template convert<float>());
 
   /// Rows of at most kPieces * step elements.
-  TANDEM_DEVICE HeldRow(Block& block, const NormArgs<T, Q>& a, Size step) : block_(block), a_(a), step_(step) {}
+  TANDEM_DEVICE HeldRow(Block& block, const NormArgs<T, Q>& a, Size step)
+      : HeldRow(block, a, Range{0, a.hidden}, step) {}
+  /// The elements `part` of rows, from a multiple of kScaleGroup on. Other blocks have the others.
+  TANDEM_DEVICE HeldRow(Block& block, const NormArgs<T, Q>& a, Range part, Size step)
+      : block_(block), a_(a), part_(part), step_(step) {}
 
-  TANDEM_DEVICE int pieces() const { return kPieces == 1 ? 1 : static_cast<int>(ceil_div(a_.hidden, step_)); }
-  TANDEM_DEVICE Range piece(int k) const { return {k * step_, min((k + 1) * step_, a_.hidden)}; }
-
-  TANDEM_DEVICE static Sums plus(const Sums& sums, const Values& values) {
-    return sums + values.template convert<float>();
+  TANDEM_DEVICE int pieces() const { return kPieces == 1 ? 1 : static_cast<int>(ceil_div(part_.size(), step_)); }
+  TANDEM_DEVICE Range piece(int k) const {
+    return {part_.begin + k * step_, min(part_.begin + (k + 1) * step_, part_.end)};
   }
 
   /// Completes the row's sums over all PEs, which `sums_of(k, piece)` returns for piece k, and stores them if they are
@@ -45,7 +44,8 @@ class HeldRow {
       if (a_.residual != nullptr) sums = plus(sums, residual);
       Values values = sums.template convert<T>();
       if (a_.sum)
-        for_pes(place.sum_to_all, [&](int pe) { block_.store(a_.sum.on(pe) + place.held * a_.hidden, range, values); });
+        for_pes(block_, place.sum_to_all,
+                [&](int pe) { block_.store(a_.sum.on(pe) + place.held * a_.hidden, range, values); });
       keep(k, std::move(values));
     }
   }
@@ -54,10 +54,15 @@ class HeldRow {
     for (int k = 0; k < pieces(); ++k) keep(k, load(row, piece(k)));
   }
 
-  /// Norms the row and writes the output.
   TANDEM_DEVICE void finish(const NormPlace& place) {
+    WholeRow whole;
+    finish(place, whole);
+  }
+  /// Norms the row and writes the output. `join` makes sums and maxima of this block those of the row.
+  template <class Join>
+  TANDEM_DEVICE void finish(const NormPlace& place, Join& join) {
     Values weight = first_weight();
-    normalise();
+    normalise(join);
     if constexpr (std::is_same_v<Q, fp8_e4m3>) {
       // One loop serves both passes, as in NormRow. The first pass finds the greatest value, the second one writes. The
       // loop has no break, since nvcc 13.0 ends with a segmentation fault in a third of its runs where it has one.
@@ -68,28 +73,24 @@ class HeldRow {
           if (pass == 0)
             greatest = apply(ReduceOp::kMax, greatest, block_.greatest(magnitudes(y)));
           else
-            write(place, range,
-                  a_.quantisation == Quantisation::kGroup ? scaled_by_groups(place, range, y) : y * inverse);
+            write_normed(
+                block_, a_, place, range,
+                a_.quantisation == Quantisation::kGroup ? scaled_by_groups(block_, a_, place, range, y) : y * inverse);
         });
         if (pass == 0) {
           weight = first_weight();
-          inverse = 1.0F / row_scale(place, greatest);
+          inverse = 1.0F / write_row_scale(block_, a_, place, join.greatest(greatest), join.is_first());
         }
       }
     } else {
-      for_normed(weight, [&](Range range, const Sums& y) { write(place, range, y); });
+      for_normed(weight, [&](Range range, const Sums& y) { write_normed(block_, a_, place, range, y); });
     }
   }
 
  private:
+  TANDEM_DEVICE static Sums plus(const Sums& x, const Values& y) { return x + y.template convert<float>(); }
   TANDEM_DEVICE Values load(const T* row, Range range) const { return block_.template load<T>(row, range); }
   TANDEM_DEVICE Values first_weight() const { return a_.norm == Norm::kNone ? Values() : load(a_.weight, piece(0)); }
-
-  template <class F>
-  TANDEM_DEVICE void for_pes(bool all, const F& f) const {
-    if (!all) return f(block_.pe());
-    for (const int pe : block_.pes_from_self()) f(pe);
-  }
 
   /// Keeps the values of piece k. Registers have names, not numbers.
   TANDEM_DEVICE void keep(int k, Values values) {
@@ -105,19 +106,20 @@ class HeldRow {
     return k == 1 ? second_.copy() : third_.copy();
   }
 
-  TANDEM_DEVICE void normalise() {
+  template <class Join>
+  TANDEM_DEVICE void normalise(Join& join) {
     if (a_.norm == Norm::kNone) return;
     const auto count = static_cast<float>(a_.hidden);
-    mean_ = a_.norm == Norm::kLayer ? sum_of([](float x) { return x; }) / count : 0;
+    mean_ = a_.norm == Norm::kLayer ? sum_of(join, [](float x) { return x; }) / count : 0;
     const float mean = mean_;
-    const float squares = sum_of([mean](float x) { return (x - mean) * (x - mean); });
+    const float squares = sum_of(join, [mean](float x) { return (x - mean) * (x - mean); });
     factor_ = 1.0F / sqrtf(squares / count + a_.epsilon);
   }
-  template <class F>
-  TANDEM_DEVICE float sum_of(const F& f) const {
+  template <class Join, class F>
+  TANDEM_DEVICE float sum_of(Join& join, const F& f) const {
     float total = 0;
     for (int k = 0; k < pieces(); ++k) total += block_.sum(kept(k).template convert<float>().map(f));
-    return total;
+    return join.sum(total);
   }
 
   /// Calls f(range, normed values) for all pieces. `weight` is that of the first one; others are loaded one ahead.
@@ -138,34 +140,9 @@ class HeldRow {
     }
   }
 
-  TANDEM_DEVICE static Sums magnitudes(const Sums& values) {
-    return values.map([](float x) { return fabsf(x); });
-  }
-
-  /// Returns the scale of a row, and writes it.
-  TANDEM_DEVICE float row_scale(const NormPlace& place, float greatest) const {
-    const float scale = scale_for(greatest);
-    for_pes(place.out_to_all, [&](int pe) { block_.store_scalar(a_.scales.on(pe) + place.row, scale); });
-    return scale;
-  }
-
-  /// Writes the scales of the groups, and returns the elements divided by them.
-  TANDEM_DEVICE Sums scaled_by_groups(const NormPlace& place, Range range, const Sums& y) const {
-    const Size first = place.row * ceil_div(a_.hidden, kScaleGroup) + range.begin / kScaleGroup;
-    const Sums scales =
-        block_.template group_greatest<kScaleGroup>(magnitudes(y)).map([](float most) { return scale_for(most); });
-    for_pes(place.out_to_all,
-            [&](int pe) { block_.template store_group_firsts<kScaleGroup>(a_.scales.on(pe) + first, scales); });
-    return y.zip(scales, [](float x, float scale) { return x * (1.0F / scale); });
-  }
-
-  TANDEM_DEVICE void write(const NormPlace& place, Range range, const Sums& y) const {
-    const auto out = y.template convert<Q>();
-    for_pes(place.out_to_all, [&](int pe) { block_.store(a_.out.on(pe) + place.row * a_.hidden, range, out); });
-  }
-
   Block& block_;
   const NormArgs<T, Q>& a_;
+  Range part_;
   Size step_;                      // elements of a piece
   Values first_, second_, third_;  // the sums, rounded
   float mean_ = 0;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "collectives/all_reduce_norm/norm_args.h"
+#include "collectives/all_reduce_norm/norm_output.h"
 
 namespace tandem::kernels {
 
@@ -45,24 +45,20 @@ class NormRow {
           if (finds)
             greatest = apply(ReduceOp::kMax, greatest, block_.greatest(magnitudes(y)));
           else
-            write(piece, a_.quantisation == Quantisation::kGroup ? scaled_by_groups(piece, y) : y * inverse);
+            write_normed(
+                block_, a_, place_, piece,
+                a_.quantisation == Quantisation::kGroup ? scaled_by_groups(block_, a_, place_, piece, y) : y * inverse);
         }
         if (!finds) break;
-        inverse = 1.0F / row_scale(greatest);
+        inverse = 1.0F / write_row_scale(block_, a_, place_, greatest);
       }
     } else {
-      for (const Range piece : pieces_) write(piece, normed(piece));
+      for (const Range piece : pieces_) write_normed(block_, a_, place_, piece, normed(piece));
     }
   }
 
  private:
   using Values = decltype(std::declval<Block&>().template load<float>(static_cast<const T*>(nullptr), Range{}));
-
-  template <class F>
-  TANDEM_DEVICE void for_targets(bool to_all, const F& f) const {
-    if (!to_all) return f(block_.pe());
-    for (const int pe : block_.pes_from_self()) f(pe);
-  }
 
   TANDEM_DEVICE Values completed(Range piece, Values sums) const {
     if (a_.bias != nullptr) sums = sums + block_.template load<float>(a_.bias, piece);
@@ -72,8 +68,8 @@ class NormRow {
 
   TANDEM_DEVICE void keep(Range piece) const {
     if (a_.sum)
-      for_targets(place_.sum_to_all,
-                  [&](int pe) { block_.store(a_.sum.on(pe) + place_.held * a_.hidden, piece, last_); });
+      for_pes(block_, place_.sum_to_all,
+              [&](int pe) { block_.store(a_.sum.on(pe) + place_.held * a_.hidden, piece, last_); });
     else if (in_pieces_)
       block_.store(kept_, piece, last_);
   }
@@ -105,33 +101,6 @@ class NormRow {
               [mean, factor](float x, float weight) { return (x - mean) * factor * weight; });
     if (a_.norm_bias != nullptr) y = y + block_.template load<float>(a_.norm_bias, piece);
     return y;
-  }
-
-  TANDEM_DEVICE static Values magnitudes(const Values& values) {
-    return values.map([](float x) { return fabsf(x); });
-  }
-
-  /// Returns the scale of a row, and writes it.
-  TANDEM_DEVICE float row_scale(float greatest) const {
-    const float scale = scale_for(greatest);
-    for_targets(place_.out_to_all, [&](int pe) { block_.store_scalar(a_.scales.on(pe) + place_.row, scale); });
-    return scale;
-  }
-
-  /// Writes the scales of the groups, and returns the elements divided by them.
-  TANDEM_DEVICE Values scaled_by_groups(Range piece, const Values& y) const {
-    const Size scales = place_.row * ceil_div(a_.hidden, kScaleGroup);
-    const Values of_groups =
-        block_.template group_greatest<kScaleGroup>(magnitudes(y)).map([](float x) { return scale_for(x); });
-    for_targets(place_.out_to_all, [&](int pe) {
-      block_.template store_group_firsts<kScaleGroup>(a_.scales.on(pe) + scales + piece.begin / kScaleGroup, of_groups);
-    });
-    return y.zip(of_groups, [](float x, float scale) { return x * (1.0F / scale); });
-  }
-
-  TANDEM_DEVICE void write(Range piece, const Values& y) const {
-    const auto out = y.template convert<Q>();
-    for_targets(place_.out_to_all, [&](int pe) { block_.store(a_.out.on(pe) + place_.row * a_.hidden, piece, out); });
   }
 
   Block& block_;

@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -54,6 +55,14 @@ class PlanSetup {
   template <class T>
   T* local(Size count, const char* what) {
     return world_->heap().allocate_local<T>(count, name_of(what));
+  }
+  /// Returns local memory with these values.
+  template <class T>
+  const T* constants(std::span<const T> values, const char* what) {
+    const auto count = static_cast<Size>(values.size());
+    T* const memory = local<T>(count, what);
+    world_->copy_in(memory, values.data(), count * Size{sizeof(T)});
+    return memory;
   }
   /// One word a block.
   Epochs epochs() { return world_->heap().epochs(blocks_, name_of("epochs")); }

@@ -31,7 +31,7 @@ Size rows_of_normed_packets(Operator op, const Settings& settings, const Team& t
   if (op != Operator::kGemmAllReduce || !team.one_node()) return 0;
   if (o.form == Form::kOverlapped) return settings.all_reduce.packets;
   const AllReduceNormOptions norm = options_of(o, o.m);
-  const bool suits = kernels::suitable_norm_algorithm(norm, team.size) == norm.algorithm;
+  const bool suits = kernels::suitable_norm_algorithm(norm, team.size) != "two_shot";
   return o.form == Form::kSequential && suits ? o.m : 0;
 }
 

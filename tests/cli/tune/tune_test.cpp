@@ -92,13 +92,13 @@ TEST(Tune, PlansOfALayersCallTakeTheirFormFromATable) {
   std::ofstream(file) << table;
   const std::string few = "all_reduce_norm --pes 2 --hidden 256 --rows 4",
                     merge = "merge_heads --heads 4 --batch 1 --pes 2";
-  EXPECT_EQ(explained(few, "algo"), "one_shot_ll128 by rule");
+  EXPECT_EQ(explained(few, "algo"), "one_shot_ll by rule");
   EXPECT_EQ(explained(merge, "blocks"), "2 by rule");
   ASSERT_EQ(::setenv("TANDEM_SELECTION", file.c_str(), 1), 0);
   EXPECT_EQ(explained(few, "algo"), "two_shot by table");
   EXPECT_EQ(explained(few + " --algo one_shot_ll", "algo"), "one_shot_ll by caller");
-  EXPECT_EQ(explained(few + " --quantise row", "algo"), "one_shot_ll128 by rule");  // the table does not say
-  EXPECT_EQ(explained("all_reduce_norm --pes 4 --hidden 256 --rows 4", "algo"), "one_shot_ll128 by rule");
+  EXPECT_EQ(explained(few + " --quantise row", "algo"), "one_shot_ll by rule");  // the table does not say
+  EXPECT_EQ(explained("all_reduce_norm --pes 4 --hidden 256 --rows 4", "algo"), "one_shot_ll by rule");
   EXPECT_EQ(explained(merge, "blocks"), "1 by table");
   ::unsetenv("TANDEM_SELECTION");
 }

@@ -30,15 +30,17 @@ struct NormVariant {
   Quantisation quantisation = Quantisation::kNone;
   bool sharded = false;
   Size tile_bytes = 0;
+  Size split_hidden = 0;  ///< for rows that are split over blocks, in whole tiles; 0: not checked
 };
 
 /// A row in pieces has three, the last of them shorter. A long one has four: more than a block holds in registers.
+/// Split rows have two parts, long ones three.
 constexpr NormVariant kNormVariants[] = {
-    {"", 40},
-    {"row", 40, NormPlaces::kSumInInput, Quantisation::kRow},
+    {"", 40, NormPlaces::kSeparate, Quantisation::kNone, false, 0, 600},
+    {"row", 40, NormPlaces::kSumInInput, Quantisation::kRow, false, 0, 600},
     {"pieces", 300, NormPlaces::kSumInResidual, Quantisation::kNone, false, 512},
-    {"groups", 300, NormPlaces::kSeparate, Quantisation::kGroup, false, 512},
-    {"long", 500, NormPlaces::kSumInInput, Quantisation::kRow, false, 512},
+    {"groups", 300, NormPlaces::kSeparate, Quantisation::kGroup, false, 512, 600},
+    {"long", 500, NormPlaces::kSumInInput, Quantisation::kRow, false, 512, 4200},
     {"sharded", 40, NormPlaces::kSeparate, Quantisation::kStatic, true},
 };
 
@@ -126,20 +128,20 @@ void add_normed_cases(std::vector<CheckCase>& cases, int pes) {
 void add_norm_cases(std::vector<CheckCase>& cases, int pes) {
   for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms())
     for (const NormVariant& variant : kNormVariants) {
-      if (variant.sharded && !algorithm.two_shots) continue;
+      if (algorithm.splits_rows ? variant.split_hidden == 0 : variant.sharded && !algorithm.two_shots) continue;
       CheckCase one;
       one.op = "all_reduce_norm";
       one.algorithm = algorithm.name;
       one.variant = variant.name;
       one.machine = machine_for(pes);
       one.pes = pes;
-      one.tile_bytes = variant.tile_bytes;
+      one.tile_bytes = algorithm.splits_rows ? 0 : variant.tile_bytes;
       NormRuns runs;
       runs.options.type = DType::kF32;
       runs.options.algorithm = algorithm.name;
-      runs.options.hidden = variant.hidden;
+      runs.options.hidden = algorithm.splits_rows ? variant.split_hidden : variant.hidden;
       runs.options.max_rows = Size{2} * pes + 1;
-      runs.options.blocks = 2;
+      runs.options.blocks = algorithm.splits_rows ? 4 : 2;
       runs.options.norm = variant.sharded ? Norm::kLayer : Norm::kRms;
       runs.options.quantisation = variant.quantisation;
       runs.options.sharded_residual = variant.sharded;

@@ -188,7 +188,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     Fragment<T, W, V> result(values.size(), values.valid());
     place_.each_vector(values, [&](int at, int u) {
 #pragma unroll
-      for (int i = 0; i < W; ++i) result.at(u, i) = __uint_as_float(of_groups[at / kGroup]);
+      for (int i = 0; i < W; ++i) result.set(u, i, __uint_as_float(of_groups[at / kGroup]));
     });
     return result;
   }
@@ -205,7 +205,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     place_.each_vector(like, [&](int at, int u) {
       const T value = load_scalar(from + at / kGroup);
 #pragma unroll
-      for (int i = 0; i < W; ++i) result.at(u, i) = value;
+      for (int i = 0; i < W; ++i) result.set(u, i, value);
     });
     return result;
   }
@@ -237,7 +237,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       }
 #pragma unroll
       for (int i = 0; i < W; ++i) {
-        result.at(u, i) = sum;
+        result.set(u, i, sum);
         sum += values.at(u, i);
       }
     }

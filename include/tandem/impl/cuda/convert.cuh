@@ -47,6 +47,26 @@ __device__ inline float hardware_to_float(typename Format::Bits stored) {
   }
   return value;
 }
+
+/// Returns two numbers rounded to a format of 16 bits, the first in the lower half. One instruction does it.
+template <class Format>
+__device__ inline std::uint32_t hardware_pair(float low, float high) {
+  std::uint32_t bits = 0;
+  if constexpr (std::is_same_v<Format, F16Format>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+
+/// Returns four numbers rounded to E4M3, the first in the lowest byte.
+__device__ inline std::uint32_t hardware_four(float a, float b, float c, float d) {
+  std::uint16_t low = 0;
+  std::uint16_t high = 0;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(b), "f"(a));
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(d), "f"(c));
+  return low | static_cast<std::uint32_t>(high) << 16;
+}
 #endif
 
 }  // namespace tandem::impl

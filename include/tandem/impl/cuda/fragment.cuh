@@ -4,7 +4,7 @@
 /// Group u of thread t starts at element (u * threads + t) * Width. A group of the memory's type is thus one 16-byte
 /// access, and neighbours are coalesced.
 
-#include "tandem/numeric.h"
+#include "tandem/impl/cuda/elements.cuh"
 
 namespace tandem::cuda {
 
@@ -23,36 +23,39 @@ class Fragment {
   /// Number of valid elements in the whole block's fragment.
   __device__ Size size() const { return size_; }
   __device__ int valid() const { return valid_; }
-  __device__ T& at(int vector, int i) { return values_[vector * Width + i]; }
-  __device__ const T& at(int vector, int i) const { return values_[vector * Width + i]; }
-  /// A group of 16 bytes as words.
-  __device__ std::uint32_t* words(int vector) { return reinterpret_cast<std::uint32_t*>(values_ + vector * Width); }
-  __device__ const std::uint32_t* words(int vector) const {
-    return reinterpret_cast<const std::uint32_t*>(values_ + vector * Width);
+  __device__ T at(int vector, int i) const { return values_.get(vector * Width + i); }
+  __device__ void set(int vector, int i, T value) { values_.set(vector * Width + i, value); }
+  __device__ T raw(int i) const { return values_.get(i); }
+  /// All elements, one vector after another.
+  __device__ Elements<T, Width * Vectors>& elements() { return values_; }
+  __device__ const Elements<T, Width * Vectors>& elements() const { return values_; }
+  __device__ Elements<T, Width> vector(int number) const {
+    Elements<T, Width> one;
+    one.assign(0, Width, [&](int i) { return at(number, i); });
+    return one;
   }
+  /// A group of 16 bytes as words.
+  __device__ std::uint32_t* words(int vector) { return values_.words() + 4 * vector; }
 
   template <class F>
   __device__ auto map(F f) const {
     Fragment<decltype(f(T{})), Width, Vectors> result(size_, valid_);
-#pragma unroll
-    for (int i = 0; i < Width * Vectors; ++i) result.raw(i) = f(values_[i]);
+    result.elements().assign(0, Width * Vectors, [&](int i) { return f(values_.get(i)); });
     return result;
   }
   template <class U, class F>
   __device__ auto zip(const Fragment<U, Width, Vectors>& other, F f) const {
     Fragment<decltype(f(T{}, U{})), Width, Vectors> result(size_, valid_);
-#pragma unroll
-    for (int i = 0; i < Width * Vectors; ++i) result.raw(i) = f(values_[i], other.raw(i));
+    result.elements().assign(0, Width * Vectors, [&](int i) { return f(values_.get(i), other.raw(i)); });
     return result;
   }
   template <class U>
   __device__ auto convert() const {
-    return map([](T x) { return tandem::convert<U>(x); });
+    Fragment<U, Width, Vectors> result(size_, valid_);
+    convert_elements(result.elements(), values_, 0, Width * Vectors);
+    return result;
   }
   __device__ Fragment copy() const { return *this; }
-
-  __device__ T& raw(int i) { return values_[i]; }
-  __device__ const T& raw(int i) const { return values_[i]; }
 
   __device__ friend Fragment operator+(const Fragment& a, const Fragment& b) {
     return a.zip(b, [](T x, T y) { return static_cast<T>(x + y); });
@@ -62,7 +65,7 @@ class Fragment {
   }
 
  private:
-  alignas(16) T values_[Width * Vectors];
+  Elements<T, Width * Vectors> values_;
   Size size_ = 0;
   int valid_ = 0;
 };

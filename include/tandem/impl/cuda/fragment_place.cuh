@@ -45,11 +45,13 @@ class FragmentPlace {
       if (at >= size) break;
       const T* const source = from + range.begin + at;
       if (aligned && at + kWidth<T> <= size) {
-        reinterpret_cast<Vector&>(raw.elements[u]) = load_vector(source);
-      } else {
+        const Vector vector = load_vector(source);
 #pragma unroll
-        for (int i = 0; i < kWidth<T>; ++i)
-          if (at + i < size) raw.elements[u][i] = source[i];
+        for (int i = 0; i < 4; ++i) raw.words(u)[i] = vector.word[i];
+      } else {
+        const int begin = u * kWidth<T>;
+        raw.elements.assign(begin, begin + kWidth<T>,
+                            [&](int i) { return at + i - begin < size ? source[i - begin] : T{}; });
       }
     }
   }
@@ -65,13 +67,14 @@ class FragmentPlace {
       if (at >= size) break;
       T* const target = to + range.begin + at;
       if (aligned && at + kWidth<T> <= size) {
-        store_vector(target, reinterpret_cast<const Vector&>(raw.elements[u]));
+        const std::uint32_t* const words = raw.words(u);
+        store_vector(target, {{words[0], words[1], words[2], words[3]}});
       } else if constexpr (!std::is_void_v<P>) {
         store_elements(target, raw.words(u), size - at);
       } else {
 #pragma unroll
         for (int i = 0; i < kWidth<T>; ++i)
-          if (at + i < size) target[i] = raw.elements[u][i];
+          if (at + i < size) target[i] = raw.elements.get(u * kWidth<T> + i);
       }
     }
   }
@@ -129,18 +132,25 @@ class FragmentPlace {
     const bool aligned = reinterpret_cast<std::uintptr_t>(to) % kWord == 0;
     const int size = static_cast<int>(values.size());
     each_vector(values, [&](int at, int u) {
-      alignas(kWord) T elements[W];
-#pragma unroll
-      for (int i = 0; i < W; ++i) elements[i] = convert<T>(values.at(u, i));
+      Elements<T, W> elements;
+      const Elements<A, W> of_vector = values.vector(u);
+      convert_elements(elements, of_vector, 0, W);
       if (aligned && at + W <= size) {
-        using Word = std::conditional_t<kWord == 16, Vector, WordOfSize<kWord>>;
+        const std::uint32_t* const words = elements.words();
+        if constexpr (kWord == 16) {
 #pragma unroll
-        for (int i = 0; i < kBytes / kWord; ++i)
-          reinterpret_cast<Word*>(to + at)[i] = reinterpret_cast<const Word*>(elements)[i];
+          for (int i = 0; i < kBytes / 16; ++i)
+            reinterpret_cast<Vector*>(to +
+                                      at)[i] = {{words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]}};
+        } else if constexpr (kWord == 8) {
+          *reinterpret_cast<std::uint64_t*>(to + at) = words[0] | static_cast<std::uint64_t>(words[1]) << 32;
+        } else {
+          *reinterpret_cast<std::uint32_t*>(to + at) = words[0];
+        }
       } else {
 #pragma unroll
         for (int i = 0; i < W; ++i)
-          if (at + i < size) to[at + i] = elements[i];
+          if (at + i < size) to[at + i] = elements.get(i);
       }
     });
   }
