@@ -40,7 +40,7 @@ def run(program: str, processes: int, limit_s: float) -> tuple[str, int, str]:
         }
         started = [
             subprocess.Popen(
-                [sys.executable, str(HERE / f"program_{program}.py"), *([f"{folder}/model"] * (program == "transformers"))],
+                [sys.executable, str(HERE / f"program_{program}.py"), f"{folder}/model"],  # where one saves its model
                 env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
