@@ -1,12 +1,12 @@
 """A decoder in the shape of Llama 3 with tensor parallelism: random weights, greedy tokens.
 
     tandem launch -n 2 python3 examples/llama/llama.py --comm tandem      the same tokens with --comm gloo
-    tandem launch -n 2 python3 examples/llama/llama.py --comm tandem --device cuda --size 8b     or --comm nccl, symm_mem
+    tandem launch -n 2 python3 examples/llama/llama.py --comm symm_mem --size 8b     or nccl, or tandem --device cuda
     python3 examples/llama/llama.py --simulate h200x8 --size 70b          a prediction of the time of a step
 
 Each process has its heads and its part of the feed-forward layers. With `gloo`, `nccl` and `symm_mem` a matrix product
-and an all-reduce follow each other, with `tandem` one operator does both. With `--fuse` one operator does the all-reduce with the
-residual and the norm behind it.
+and an all-reduce follow each other, with `tandem` one operator does both. With `--fuse` one operator does the
+all-reduce with the residual and the norm behind it.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def simulate(size, machine, rows):
 
 def device_of(arguments):
     """The kind of device for the tensors, after its checks."""
-    import torch
-
     needed = {"gloo": "cpu", "nccl": "cuda", "symm_mem": "cuda"}.get(arguments.comm)
     device = arguments.device or needed or "cpu"
     if needed not in (None, device):
         raise SystemExit(f"--device: {device} given, allowed with --comm {arguments.comm} is {needed}")
+    import torch
+
     if device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("--device: cuda given, allowed without a GPU is cpu, with --comm gloo or tandem")
     return device
@@ -125,7 +125,8 @@ def generate(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="tiny", help="dimensions; weights are random")
-    parser.add_argument("--comm", choices=("gloo", "nccl", "symm_mem", "tandem"), default="tandem", help="who communicates")
+    comms = ("gloo", "nccl", "symm_mem", "tandem")
+    parser.add_argument("--comm", choices=comms, default="tandem", help="who communicates")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="where tensors are (default: cpu where it can be)")
     parser.add_argument("--layers", type=int, metavar="N", help="number of layers (default: all of the size)")
     parser.add_argument("--fuse", action="store_true", help="tandem: one operator for all-reduce, residual and norm")

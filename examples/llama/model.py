@@ -81,7 +81,8 @@ def rotate(x, positions):
     """Rotary embeddings."""
     head = x.shape[-1]
     angles = positions[:, None] * 500000.0 ** (-torch.arange(0, head, 2, dtype=torch.float32) / head)
-    turned = torch.view_as_complex(x.float().unflatten(-1, (-1, 2))) * torch.polar(torch.ones_like(angles), angles)[:, None]
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+    turned = pairs * torch.polar(torch.ones_like(angles), angles)[:, None]
     return torch.view_as_real(turned).flatten(-2).type_as(x)
 
 
