@@ -16,10 +16,32 @@ def multiply_by(comm, group):
 
         return lambda x, weight: tt.matmul_all_reduce(x, weight.t(), group=group)
 
+    if comm == "symm_mem":
+        return multiply_in_symmetric_memory(group)
+
     def multiply(x, weight):
         y = F.linear(x, weight)
         dist.all_reduce(y)
         return y
+
+    return multiply
+
+
+def multiply_in_symmetric_memory(group):
+    """The same by PyTorch's all-reduces in symmetric memory. The next call may overwrite a result."""
+    import torch.distributed._symmetric_memory as symm_mem
+
+    buffers = {}
+
+    def multiply(x, weight):
+        shape = len(x), len(weight)
+        if shape not in buffers:
+            buffers[shape] = symm_mem.empty(*shape, device=x.device, dtype=x.dtype)
+            symm_mem.rendezvous(buffers[shape], group)
+        y = torch.matmul(x, weight.t(), out=buffers[shape])
+        if y.nbytes <= 512 << 10:
+            return torch.ops.symm_mem.one_shot_all_reduce(y, "sum", group)
+        return torch.ops.symm_mem.two_shot_all_reduce_(y, "sum", group)
 
     return multiply
 
@@ -58,9 +80,10 @@ def part(rows, columns, axis):
 def rotate(x, positions):
     """Rotary embeddings."""
     head = x.shape[-1]
-    angles = positions[:, None] * 500000.0 ** (-torch.arange(0, head, 2) / head)
-    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.polar(torch.ones_like(angles), angles)[:, None]
-    return torch.view_as_real(turned).flatten(-2)
+    angles = positions[:, None] * 500000.0 ** (-torch.arange(0, head, 2, dtype=torch.float32) / head)
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+    turned = pairs * torch.polar(torch.ones_like(angles), angles)[:, None]
+    return torch.view_as_real(turned).flatten(-2).type_as(x)
 
 
 class Attention(torch.nn.Module):

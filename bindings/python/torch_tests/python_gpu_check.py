@@ -21,6 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PROGRAMS = (
     "gpu", "values", "products", "norm", "layers", "experts", "scaled", "deep_ep", "compile", "async_tp", "training",
+    "plan_memory", "transformers",
 )  # fmt: skip
 AT_ONCE = 5
 
@@ -39,7 +40,7 @@ def run(program: str, processes: int, limit_s: float) -> tuple[str, int, str]:
         }
         started = [
             subprocess.Popen(
-                [sys.executable, str(HERE / f"program_{program}.py")],
+                [sys.executable, str(HERE / f"program_{program}.py"), f"{folder}/model"],  # where one saves its model
                 env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

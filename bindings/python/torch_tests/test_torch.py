@@ -31,6 +31,11 @@ def test_compiler_and_opcheck(tmp_path):
         assert text.endswith("all compiled")
 
 
+def test_plans_of_a_layer_share_memory(tmp_path):
+    for text in run("program_plan_memory.py", 2, tmp_path):
+        assert text.endswith("all equal")
+
+
 def test_training_ends_at_the_same_loss(tmp_path):
     for text in run("program_training.py", 2, tmp_path):
         assert text.endswith("same losses")

@@ -116,8 +116,8 @@ def products(
 ) -> list[torch.Tensor] | None:
     """The results of an overlapped operator, of arguments that need not have been checked.
 
-    Products in fp8 have the scale of x, those of the weights, and the type of the results. None: the caller has to do it
-    in Python, which checks arguments, makes plans, and notes plans that a graph holds.
+    Products in fp8 have the scale of x, those of the weights, and the type of the results. None: the caller has to do
+    it in Python, which checks arguments, makes plans, and notes plans that a graph holds.
     """
     if _products is None or activation is None or (biases and len(biases) != len(weights)):
         return None

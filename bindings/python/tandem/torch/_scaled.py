@@ -115,7 +115,8 @@ def _all_gather_scaled_matmul(
     keep_gathered: bool,
     group: str,
 ) -> list[torch.Tensor]:
-    made = _native_products(_GATHER, x, weights, x_scale, weight_scales, biases, activation, dtype, group, keep_gathered)
+    tensors = (x, weights, x_scale, weight_scales, biases)
+    made = _native_products(_GATHER, *tensors, activation, dtype, group, keep_gathered)
     if made is not None:
         return made
     results = _all_gather_shape(x, weights, x_scale, weight_scales, biases, activation, dtype, keep_gathered, group)
