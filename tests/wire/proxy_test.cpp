@@ -131,8 +131,8 @@ class CountedAccess final : public HostAccess {
 
 /// Only data that no word follows may be polled, and is written word by word.
 TEST(Proxies, WriteDataBeforeAWordAtOnce) {
-  const auto access = std::make_shared<CountedAccess>();
-  Pes pes(2, {.access = [&](int) { return access; }});
+  auto access = std::make_shared<CountedAccess>();
+  Pes pes(2, {.access = [&](int) -> std::shared_ptr<Access> { return access; }});
   std::vector<std::byte> source(200'000, std::byte{3});
   pes.post(0, with_word(put(1, source.data(), 0, 200'000), 1));
   pes.settle(0);
