@@ -140,6 +140,7 @@ TEST(Selection, ManyPesHaveGroupsOfTheirOwn) {
   EXPECT_EQ(choice(Collective::kAllReduce, 1024, 2 * mib), "recursive_doubling");
   for (const int pes : {256, 512, 1024}) EXPECT_EQ(choice(Collective::kAllReduce, pes, 512 * mib), "two_level") << pes;
   EXPECT_EQ(choice(Collective::kAllToAll, 1024, 1024 * mib), "two_level");
+  EXPECT_EQ(choice(Collective::kSendRecv, 256, 16 * kKiB), "grouped");
   EXPECT_EQ(choice(Collective::kBroadcast, 256, 32 * mib), "tree");
   EXPECT_EQ(choice(Collective::kBroadcast, 256, 64 * mib), "chain");
   EXPECT_EQ(choice(Collective::kBroadcast, 512, 64 * mib), "tree");
