@@ -114,6 +114,7 @@ void print_size(const TuneOptions& a, const std::string& subject, Size tokens, c
   constexpr std::size_t kShown = 4;
   if (a.json_to_stdout()) return;
   std::vector<std::string> texts;
+  texts.reserve(kShown);
   for (std::size_t i = 0; i < std::min(kShown, of_size.times.size()); ++i)
     texts.push_back(describe(subject, of_size.times[i]));
   fmt::print("{:<15}{:>7} tokens  {}  ({} tried, {})\n", subject, tokens, fmt::join(texts, ", "), of_size.times.size(),
