@@ -94,14 +94,14 @@ class ProxyEnd final : public End {
     proxy_ = std::make_unique<Proxy>(std::move(setup), std::move(endpoint), kPart);
   }
   void send(Size bytes) override {
-    Letter letter;
-    letter.pe = 1 - me_;
-    letter.local = memory_.data() + (1 - me_) * kPart;
-    letter.bytes = bytes;
-    letter.has_word = true;
-    letter.word = kWord;
-    letter.value = ++sent_;
-    while (proxy_->mailbox().try_post(letter) == 0) ::usleep(50);
+    Request request;
+    request.pe = 1 - me_;
+    request.local = memory_.data() + (1 - me_) * kPart;
+    request.bytes = bytes;
+    request.has_word = true;
+    request.word = kWord;
+    request.value = ++sent_;
+    while (proxy_->mailbox().try_post(request) == 0) ::usleep(50);
   }
   void settle() override { proxy_->settle(); }
   void receive(Size) override {
