@@ -121,7 +121,7 @@ def test_wrong_arrays(op):
     wrong = [3, "text", b"x", object(), {}, [], (), set(), ones, numpy.float32(1), [object()] * 2, [Bad()] * 2, Bad()]
     wrong += [["a", "b"], [None, None], [[[1], [1, 2]]] * 2, numpy.ones((0, 3)), [ones.astype("M8[s]")] * 2]
     wrong += [[ones.astype(kind)] * 2 for kind in ("c8", "?", "S4", "O", "i2", "u2", "g")]
-    wrong += [numpy.ones((99, 2)), numpy.ones((5, 20)) * 1j]
+    wrong += [numpy.ones((1025, 2)), numpy.ones((5, 20)) * 1j]
     if op not in ("broadcast", "scatter"):
         wrong += [[ones, numpy.ones(5, "f4")], [ones, ones.astype("f8")], [ones, None], [ones, "x"]]
     if op in ("reduce_scatter", "all_to_all", "scatter"):
