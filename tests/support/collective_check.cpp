@@ -12,6 +12,7 @@
 
 #include "support/collective_values.h"
 #include "support/earlier_calls.h"
+#include "support/in_place.h"
 #include "support/kept_memory.h"
 #include "support/two_copies.h"
 #include "tandem/advanced/local_handle.h"
@@ -138,9 +139,7 @@ class Program {
   }
 
   /// Whether this PE's input and output share memory.
-  bool shares() const {
-    return c_.in_place && (!traits(c_.collective).has_place_at_root_only() || team_.me == c_.root);
-  }
+  bool shares() const { return c_.in_place && shares_memory(c_.collective, team_.me, c_.root); }
 
   bool spoils(int call) const { return shares() || mix(c_.seed, 55, call, 0) % 2 == 0; }
 
@@ -162,12 +161,7 @@ class Program {
     b.first_size = b.second_size = most;
     b.in = b.first + kGuard;
     b.out = b.second + kGuard;
-    if (!shares()) return b;
-    const CollectivePlaces at = traits(c_.collective).places(count_of(call), team_.me, c_.root);
-    const Symm<T> both =
-        traits(c_.collective).out.at_root ? b.out : b.in;  // peers access the root's: the same handle on all PEs
-    b.in = both + at.in;
-    b.out = both + at.out;
+    if (shares()) put_in_place(c_.collective, count_of(call), team_.me, c_.root, b.in, b.out);
     return b;
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/collective_values.h"
+#include "support/in_place.h"
 #include "support/in_threads.h"
 #include "support/replay.h"
 #include "tandem/collectives.h"
@@ -142,7 +143,7 @@ class CollectiveRounds {
   Size outs(int call, int pe) const {
     return output_elements(collective(), count_of(call), world_.num_pes(), pe, c_.root);
   }
-  bool shares() const { return c_.in_place && (!traits(collective()).has_place_at_root_only() || me() == c_.root); }
+  bool shares() const { return c_.in_place && shares_memory(collective(), me(), c_.root); }
 
   Buffers allocate(int call) {
     Buffers b;
@@ -151,12 +152,7 @@ class CollectiveRounds {
     b.second = world_.heap().template allocate<T>(b.size + 2 * kGuard, fmt::format("second {}", call));
     b.in = b.first + kGuard;
     b.out = b.second + kGuard;
-    if (!shares()) return b;
-    const CollectivePlaces at = traits(collective()).places(count_of(call), me(), c_.root);
-    const Symm<T> both =
-        traits(collective()).out.at_root ? b.out : b.in;  // peers access the root's: the same handle on all PEs
-    b.in = both + at.in;
-    b.out = both + at.out;
+    if (shares()) put_in_place(collective(), count_of(call), me(), c_.root, b.in, b.out);
     return b;
   }
 
