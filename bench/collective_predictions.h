@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/median.h"
-#include "tandem/collectives.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 #include "tools/tandem/options/parallel.h"
@@ -128,9 +128,8 @@ inline double median_error(const std::vector<Prediction>& all) {
 
 /// Returns the probable reason of a row's deviation.
 inline const char* likely_reason(const MeasuredCollective& row) {
-  const bool rooted = row.collective == Collective::kBroadcast || row.collective == Collective::kScatter ||
-                      row.collective == Collective::kGather || row.collective == Collective::kReduce;
-  if (rooted) return "a root does not wait, so calls overlap; the costs were fitted to PEs that meet";
+  if (traits(row.collective).has_root())
+    return "a root does not wait, so calls overlap; the costs were fitted to PEs that meet";
   if (row.algorithm.find("ll") != std::string::npos && row.algorithm != "pull")
     return "packets: the model knows one latency, GPUs read a line again until it has come";
   if (reduces(row.collective)) return "one rate of a block stands for all sums";

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "default_rows.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tools/tandem/options/parallel.h"
 
 using namespace tandem;
@@ -126,8 +127,7 @@ Tasks everything(std::uint64_t most_events) {
   const Effort one_node{most_events, 100}, between_nodes{most_events, 3};
   for (const std::string& name : machine_names()) {
     const Machine machine = load_machine(name);
-    for (int i = 0; i < kCollectives; ++i) {
-      const auto collective = static_cast<Collective>(i);
+    for (const Collective collective : all_collectives()) {
       // Several nodes are whole ones.
       for (int pes = machine.max_nodes == 1 ? 2 : machine.pes_per_node; pes <= machine.pes_per_node; ++pes)
         add_collective(tasks, machine, collective, pes, sizes_from(1024, 4), one_node);

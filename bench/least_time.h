@@ -1,10 +1,8 @@
 #pragma once
 /// Lower bounds of the times of collectives between nodes, for every algorithm.
 
-#include <algorithm>
-#include <iterator>
-
 #include "simulated_call.h"
+#include "tandem/advanced/collective_traits.h"
 
 namespace tandem::bench {
 
@@ -28,10 +26,9 @@ inline double least_bytes_of_a_node(const CollectiveCase& c, int nodes, int pes_
       return nodes > 2 ? 2 * bytes : bytes;
     case Collective::kSendRecv:  // from a node's last PE to the next node
       return bytes;
-    case Collective::kExchange:  // its pairs lie within nodes
-      break;
+    default:  // the pairs of exchange lie within nodes; others have no known bound
+      return 0;
   }
-  return 0;
 }
 
 /// Returns the microseconds that a collective takes at least between nodes. The bytes that a node has to send or to
@@ -42,9 +39,7 @@ inline double least_us(const Machine& machine, const CollectiveCase& c) {
   const double bytes = least_bytes_of_a_node(c, nodes, machine.pes_per_node);
   if (bytes <= 0) return 0;
   // No algorithm relays what a PE sends to one PE, or a root's bytes, so these pass that PE's own NIC.
-  using enum Collective;
-  static constexpr Collective of_one_pe[] = {kSendRecv, kGather, kScatter, kBroadcast, kReduce};
-  const bool is_one_pes = std::find(std::begin(of_one_pe), std::end(of_one_pe), c.collective) != std::end(of_one_pe);
+  const bool is_one_pes = c.collective == Collective::kSendRecv || traits(c.collective).has_root();
   const int nics = is_one_pes ? 1 : machine.nic.count_per_node;
   const double nics_gbps = machine.nic.gbps * nics;
   constexpr double bytes_per_us_of_a_gbps = 1000;

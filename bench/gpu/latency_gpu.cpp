@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/timed_graph.h"
-#include "tandem/collectives.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -46,9 +46,7 @@ class Call {
       : world_(world), stream_(world.make_stream("latency")), word_(world.heap().allocate<Signal>(1, "word")) {
     CollectiveOptions options;
     options.type = DType::kBF16;
-    const bool has_shards = collective == Collective::kAllGather || collective == Collective::kReduceScatter ||
-                            collective == Collective::kAllToAll;
-    count_ = bytes / size_of(options.type) / (has_shards ? world.num_pes() : 1);
+    count_ = bytes / size_of(options.type) / (traits(collective).is_whole() ? world.num_pes() : 1);
     options.max_count = count_;
     plan_ = make_collective(world, collective, options);
     in_ = world.heap().allocate<std::byte>(bytes, "in");

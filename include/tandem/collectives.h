@@ -192,7 +192,7 @@ struct AlgorithmInfo {
   bool peers_access_output() const { return peer_access == PeerAccess::kBoth || peer_access == PeerAccess::kOutput; }
 };
 
-/// Returns all algorithms. The first of each collective is its default on one node.
+/// Returns all algorithms. The first of each collective is its default on one node where no table has an entry.
 const std::vector<AlgorithmInfo>& collective_algorithms();
 
 /// An algorithm and its grid.

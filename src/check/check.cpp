@@ -124,7 +124,8 @@ std::string Finding::text() const {
   if (!signal.empty()) text += ": " + signal;
   text += '\n';
   for (const CheckSite& site : sites) text += fmt::format("  {}\n", site.text());
-  text += fmt::format("  missing: {}\n", missing);
+  // A race lacks an order between its sites. Other findings have a text that is complete by itself.
+  text += fmt::format("  {}{}\n", sites.empty() ? "" : "missing: ", missing);
   text += fmt::format("  replay: {}\n", replay);
   return text;
 }

@@ -239,6 +239,7 @@ TEST(Check, ShowsWrongResultsAndWhatDependsOnMoreThanTheSeed) {
   ASSERT_THAT(wrong, has_finding("wrong_result"));
   EXPECT_EQ(wrong.findings.front().missing, "a digit is wrong");
   EXPECT_EQ(wrong.findings.front().pes, std::vector<int>{1});
+  EXPECT_THAT(wrong.findings.front().text(), ::testing::StartsWith("wrong_result\n  a digit is wrong\n  replay: "));
 
   options.verify = nullptr;
   int run = 0;

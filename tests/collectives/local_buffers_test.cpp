@@ -8,6 +8,7 @@
 #include "collectives/plan/staged_plan.h"
 #include "support/collective_check.h"
 #include "support/collective_grid.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/advanced/local_handle.h"
 #include "tandem/error.h"
 
@@ -19,11 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr bool kBools[] = {false, true};
-
-bool can_be_in_place(Collective collective) {
-  return collective != Collective::kAllToAll && collective != Collective::kSendRecv &&
-         collective != Collective::kExchange;
-}
 
 std::string title(const ::testing::TestParamInfo<AlgorithmInfo>& param) {
   return std::string(name(param.param.collective)) + "_" + param.param.name;
@@ -61,7 +57,7 @@ TEST_P(LocalBuffers, AreUsedWhereTheyLieOrCopied) {
         c.local_out = out;
         check(c, from_heap);
       }
-      if (!can_be_in_place(info.collective)) continue;
+      if (!traits(info.collective).has_place) continue;
       c = case_of(pes, count);
       c.in_place = true;
       const double in_place_from_heap = check_collective(c).time_us;
@@ -152,8 +148,7 @@ TEST(LocalBuffersOfPlans, WhereOutputsLieOnOnePeSaysNothingOfItsPeers) {
 }
 
 TEST(LocalBuffersOfPlans, GoInPiecesWhereStagingIsSmall) {
-  for (int i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
+  for (const Collective collective : all_collectives()) {
     for (const bool in_place : kBools) {
       CollectiveCase c;
       c.collective = collective;
@@ -161,7 +156,7 @@ TEST(LocalBuffersOfPlans, GoInPiecesWhereStagingIsSmall) {
       c.count = 4099;
       c.root = 1;
       c.local_in = c.local_out = true;
-      c.in_place = in_place && can_be_in_place(collective);
+      c.in_place = in_place && traits(collective).has_place;
       c.staging_bytes = 8 << 10;
       for (const AlgorithmInfo& info : collective_algorithms()) {
         if (info.collective != collective) continue;

@@ -11,6 +11,7 @@
 #include "support/collective_grid.h"
 #include "support/full_grid.h"
 #include "support/pairwise.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/timeline.h"
 
 namespace tandem::test {
@@ -25,11 +26,6 @@ constexpr int kShards = 4;  // of the covering array, so that they can run side 
 constexpr Size kAmounts[] = {0, 1, 3, 1000, -(4 << 10), -(16 << 10)};
 constexpr int kAmountChoices = static_cast<int>(std::size(kAmounts)) + 1;  // the last: 1 MiB in the larger buffer
 
-bool has_root(Collective collective) {
-  return collective == Collective::kBroadcast || collective == Collective::kGather ||
-         collective == Collective::kScatter;
-}
-
 std::vector<AlgorithmInfo> moving_algorithms() {
   std::vector<AlgorithmInfo> list;
   for (const AlgorithmInfo& info : collective_algorithms())
@@ -38,16 +34,10 @@ std::vector<AlgorithmInfo> moving_algorithms() {
 }
 
 Size count_of(int amount, Collective collective, DType type, int pes) {
-  const Size shares =
-      input_elements(collective, 1, pes, 0, 0) == 1 && output_elements(collective, 1, pes, 0, 0) == 1 ? 1 : pes;
+  const Size shares = traits(collective).is_whole() ? pes : 1;
   if (amount == kAmountChoices - 1) return (Size{1} << 20) / size_of(type) / shares;
   const Size given = kAmounts[amount];
   return given >= 0 ? given : -given / size_of(type) + 1;
-}
-
-bool can_be_in_place(Collective collective) {
-  return collective == Collective::kAllGather || collective == Collective::kBroadcast ||
-         collective == Collective::kGather || collective == Collective::kScatter;
 }
 
 CollectiveCase case_of(const std::vector<AlgorithmInfo>& algorithms, const std::vector<int>& row, std::size_t number) {
@@ -69,7 +59,7 @@ CollectiveCase case_of(const std::vector<AlgorithmInfo>& algorithms, const std::
   c.blocks = kBlockChoices[row[kBlocks]];
   c.seed = static_cast<std::uint64_t>(1 + row[kSeed]);
   c.calls = 3;
-  c.root = has_root(c.collective) ? static_cast<int>(number % static_cast<std::size_t>(c.pes)) : 0;
+  c.root = traits(c.collective).has_root() ? static_cast<int>(number % static_cast<std::size_t>(c.pes)) : 0;
   return c;
 }
 
@@ -90,7 +80,7 @@ std::vector<int> levels(const std::vector<AlgorithmInfo>& algorithms) {
 
 bool allowed(const AlgorithmInfo& info, std::size_t factor, int value) {
   if (factor == kLayout) return can_run(info, layouts()[static_cast<std::size_t>(value)]);
-  if (factor == kInPlace) return value == 0 || can_be_in_place(info.collective);
+  if (factor == kInPlace) return value == 0 || traits(info.collective).has_place;
   return true;
 }
 
@@ -124,7 +114,7 @@ TEST(Move, WholeGrid) {
       for (row[kAmount] = 0; row[kAmount] < most[kAmount]; ++row[kAmount])
         for (row[kType] = 0; row[kType] < most[kType]; ++row[kType]) {
           const int at = static_cast<int>(turn);
-          row[kInPlace] = can_be_in_place(info.collective) ? at % 2 : 0;
+          row[kInPlace] = traits(info.collective).has_place ? at % 2 : 0;
           row[kBlocks] = at / 2 % most[kBlocks];
           row[kSeed] = at % most[kSeed];
           if (shard->takes(turn)) {
@@ -141,23 +131,10 @@ TEST(Move, WholeGrid) {
 /// Byte `i` of PE `pe`'s input of a call.
 std::byte input_byte(int call, int pe, Size i) { return static_cast<std::byte>(call * 89 + pe * 37 + i % 241); }
 
-/// Where byte `i` of PE `me`'s output comes from.
+/// Returns byte `i` of the output of PE `me`.
 std::byte output_byte(const CollectiveCase& c, int call, int me, Size i) {
-  switch (c.collective) {
-    case Collective::kAllGather:
-    case Collective::kGather:
-      return input_byte(call, static_cast<int>(i / c.count), i % c.count);
-    case Collective::kAllToAll:
-      return input_byte(call, static_cast<int>(i / c.count), me * c.count + i % c.count);
-    case Collective::kScatter:
-      return input_byte(call, c.root, me * c.count + i);
-    case Collective::kBroadcast:
-      return input_byte(call, c.root, i);
-    case Collective::kSendRecv:
-      return input_byte(call, (me + c.pes - 1) % c.pes, i);
-    default:
-      return input_byte(call, (me ^ 1) < c.pes ? me ^ 1 : me, i);
-  }
+  const CollectiveSource from = traits(c.collective).source({c.count, c.pes, c.root}, me, i);
+  return input_byte(call, from.first, from.index);
 }
 
 /// Every call uses the same buffers again as soon as it returns, and PE `late` begins the second one long after all
@@ -213,7 +190,7 @@ TEST(Move, BuffersAreOursAgainAfterACallThoughOnePeIsLate) {
           c.algorithm = info.name;
           c.nodes = nodes;
           c.count = count;
-          c.root = has_root(c.collective) ? 1 : 0;
+          c.root = traits(c.collective).has_root() ? 1 : 0;
           expect_right_with_a_straggler(c, late);
         }
 }
@@ -268,7 +245,7 @@ TEST(Move, OnAStridedTeam) {
     c.team_first = 1;
     c.team_stride = 2;
     c.team_size = 3;
-    c.root = has_root(c.collective) ? 2 : 0;
+    c.root = traits(c.collective).has_root() ? 2 : 0;
     expect_right(c);
     if (info.one_node_only) continue;
     c.machine = "h100x8-rail";

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "collectives/all_reduce/multi_ring.h"
 #include "collectives/barrier/barrier.h"
 #include "collectives/steps/reduce_tree_steps.h"
 #include "support/collective_check.h"
 #include "support/refusal.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/error.h"
 
 namespace tandem::test {
@@ -17,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 template <class E>
 std::string refusal(const CollectiveCase& c) {
@@ -34,12 +38,11 @@ std::string refusal_of_options(Collective collective, const CollectiveOptions& o
 
 TEST(Collectives, HaveNamesThatParse) {
   std::set<std::string> names;
-  for (int i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
+  for (const Collective collective : all_collectives()) {
     EXPECT_EQ(parse_collective(name(collective)), collective);
     names.insert(name(collective));
   }
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(kCollectives));
+  EXPECT_EQ(names.size(), all_collectives().size());
   try {
     parse_collective("all_reduced");
     FAIL();
@@ -60,6 +63,48 @@ TEST(Collectives, HaveTheSizesOfNccl) {
   EXPECT_EQ(output_elements(Collective::kReduce, 5, 4, 2, 2), 5);
   EXPECT_EQ(output_elements(Collective::kGather, 5, 4, 2, 2), 20);
   EXPECT_EQ(input_elements(Collective::kScatter, 5, 4, 2, 2), 20);
+}
+
+/// Worked out by hand for PE 1 of four, calls of five elements and root 2. A source is the first PE, the number of PEs,
+/// and the element of their inputs.
+TEST(Collectives, HaveTheSourcesOfTheirDefinitions) {
+  const auto source = [](Collective collective, Size i, int pe = 1, int pes = 4) {
+    const CollectiveSource from = traits(collective).source({5, pes, 2}, pe, i);
+    return std::tuple(from.first, from.pes, from.index);
+  };
+  EXPECT_EQ(source(Collective::kAllReduce, 3), std::tuple(0, 4, 3));
+  EXPECT_EQ(source(Collective::kReduce, 3, 2), std::tuple(0, 4, 3));
+  EXPECT_EQ(source(Collective::kReduceScatter, 3), std::tuple(0, 4, 8));
+  EXPECT_EQ(source(Collective::kAllGather, 13), std::tuple(2, 1, 3));
+  EXPECT_EQ(source(Collective::kGather, 13, 2), std::tuple(2, 1, 3));
+  EXPECT_EQ(source(Collective::kAllToAll, 13), std::tuple(2, 1, 8));
+  EXPECT_EQ(source(Collective::kBroadcast, 3), std::tuple(2, 1, 3));
+  EXPECT_EQ(source(Collective::kScatter, 3), std::tuple(2, 1, 8));
+  EXPECT_EQ(source(Collective::kSendRecv, 3), std::tuple(0, 1, 3));
+  EXPECT_EQ(source(Collective::kSendRecv, 3, 0), std::tuple(3, 1, 3));
+  EXPECT_EQ(source(Collective::kExchange, 3), std::tuple(0, 1, 3));
+  EXPECT_EQ(source(Collective::kExchange, 3, 2, 3), std::tuple(2, 1, 3)) << "an odd last PE copies its own";
+}
+
+TEST(Collectives, HaveThePlacesOfNccl) {
+  const auto places = [](Collective collective) {
+    const CollectivePlaces at = traits(collective).places(5, 1, 2);
+    return std::pair(at.in, at.out);
+  };
+  EXPECT_EQ(places(Collective::kAllReduce), std::pair(Size{0}, Size{0}));
+  EXPECT_EQ(places(Collective::kBroadcast), std::pair(Size{0}, Size{0}));
+  EXPECT_EQ(places(Collective::kAllGather), std::pair(Size{5}, Size{0}));
+  EXPECT_EQ(places(Collective::kReduceScatter), std::pair(Size{0}, Size{5}));
+  EXPECT_EQ(places(Collective::kGather), std::pair(Size{10}, Size{0}));
+  EXPECT_EQ(places(Collective::kScatter), std::pair(Size{0}, Size{10}));
+  std::set<std::string> without;
+  for (const Collective collective : all_collectives())
+    if (!traits(collective).has_place) without.insert(name(collective));
+  EXPECT_EQ(without, (std::set<std::string>{"all_to_all", "exchange", "send_recv"}));
+  const std::string number = std::to_string(kCollectives);
+  EXPECT_THAT(
+      [] { traits(static_cast<Collective>(kCollectives)); },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("no number " + number), HasSubstr("there are " + number))));
 }
 
 TEST(Collectives, NameEachAlgorithmOnce) {

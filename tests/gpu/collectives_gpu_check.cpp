@@ -22,6 +22,7 @@
 #include "gpu/counted_check.h"
 #include "gpu/graph.h"
 #include "support/collective_rounds.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 
@@ -111,14 +112,9 @@ std::vector<AlgorithmInfo> algorithms(int pes) {
   return list;
 }
 
-bool can_be_in_place(Collective collective) {
-  return collective != Collective::kAllToAll && collective != Collective::kSendRecv &&
-         collective != Collective::kExchange;
-}
-
 void add(std::vector<RoundsCase>& cases, RoundsCase c) {
   cases.push_back(c);
-  if (!can_be_in_place(c.algorithm.collective)) return;
+  if (!traits(c.algorithm.collective).has_place) return;
   c.in_place = true;
   cases.push_back(c);
 }

@@ -2,6 +2,7 @@
 #include "gpu/counted_check.h"
 #include "gpu/hosts_processes.h"
 #include "support/operator_round_cases.h"
+#include "tandem/advanced/collective_traits.h"
 
 namespace tandem::test {
 
@@ -26,8 +27,7 @@ std::vector<RoundsCase> cases_between_nodes(const AlgorithmInfo& algorithm, int 
       c.random = number % 2 == 1;
       c.graph = number % 3 == 2;
       c.rounds = 3;
-      c.in_place = number % 2 == 0 && algorithm.collective != Collective::kAllToAll &&
-                   algorithm.collective != Collective::kSendRecv && algorithm.collective != Collective::kExchange;
+      c.in_place = number % 2 == 0 && traits(algorithm.collective).has_place;
       ++number;
       cases.push_back(c);
     }

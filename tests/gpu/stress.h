@@ -10,7 +10,7 @@
 #include "gpu/graph.h"
 #include "gpu/litmus_device.h"
 #include "gpu/stress_kernels.h"
-#include "tandem/collectives.h"
+#include "tandem/advanced/collective_traits.h"
 
 namespace tandem::test {
 
@@ -21,31 +21,10 @@ struct ExpectedWord {
   int pes;
 
   std::uint32_t at(int me, Size i) const {
-    const auto sum = [&](Size index) {
-      std::uint32_t total = 0;
-      for (int pe = 0; pe < pes; ++pe) total += base_word(pe, index);
-      return total;
-    };
-    switch (collective) {
-      case Collective::kAllReduce:
-      case Collective::kReduce:
-        return sum(i);
-      case Collective::kReduceScatter:
-        return sum(me * count + i);
-      case Collective::kAllGather:
-      case Collective::kGather:
-        return base_word(static_cast<int>(i / count), i % count);
-      case Collective::kAllToAll:
-        return base_word(static_cast<int>(i / count), me * count + i % count);
-      case Collective::kBroadcast:
-        return base_word(0, i);
-      case Collective::kScatter:
-        return base_word(0, me * count + i);
-      case Collective::kSendRecv:
-        return base_word((me + pes - 1) % pes, i);
-      default:
-        return base_word((me ^ 1) < pes ? me ^ 1 : me, i);
-    }
+    const CollectiveSource from = traits(collective).source({count, pes, 0}, me, i);
+    std::uint32_t total = 0;
+    for (int pe = from.first; pe < from.first + from.pes; ++pe) total += base_word(pe, from.index);
+    return total;
   }
 };
 

@@ -12,6 +12,7 @@
 
 #include "support/collective_values.h"
 #include "support/earlier_calls.h"
+#include "support/in_place.h"
 #include "support/kept_memory.h"
 #include "support/two_copies.h"
 #include "tandem/advanced/local_handle.h"
@@ -138,10 +139,7 @@ class Program {
   }
 
   /// Whether this PE's input and output share memory.
-  bool shares() const {
-    const bool at_root = c_.collective == Collective::kGather || c_.collective == Collective::kScatter;
-    return c_.in_place && (!at_root || team_.me == c_.root);
-  }
+  bool shares() const { return c_.in_place && shares_memory(c_.collective, team_.me, c_.root); }
 
   bool spoils(int call) const { return shares() || mix(c_.seed, 55, call, 0) % 2 == 0; }
 
@@ -163,15 +161,7 @@ class Program {
     b.first_size = b.second_size = most;
     b.in = b.first + kGuard;
     b.out = b.second + kGuard;
-    if (!shares()) return b;
-    const Size own = team_.me * count_of(call);
-    if (c_.collective == Collective::kGather) {  // peers write to the root's output: the same handle on all PEs
-      b.in = b.out + own;
-      return b;
-    }
-    b.out = b.in;
-    if (c_.collective == Collective::kAllGather) b.in = b.in + own;
-    if (c_.collective == Collective::kReduceScatter || c_.collective == Collective::kScatter) b.out = b.out + own;
+    if (shares()) put_in_place(c_.collective, count_of(call), team_.me, c_.root, b.in, b.out);
     return b;
   }
 
@@ -207,38 +197,13 @@ class Program {
   }
 
   void check_result(int call, Size i, T got) {
-    const Size count = count_of(call);
-    const int me = team_.me;
-    const int n = team_.size;
-    const auto from = [&](int pe, Size at) {
-      const T want = input(call, pe, at);
-      if (!same_bits(got, want)) wrong(call, "element", i, difference(got, want));
-    };
-    switch (c_.collective) {
-      case Collective::kAllReduce:
-      case Collective::kReduce:
-        return check_reduced(call, i, i, got);
-      case Collective::kReduceScatter:
-        return check_reduced(call, i, me * count + i, got);
-      case Collective::kAllGather:
-      case Collective::kGather:
-        return from(static_cast<int>(i / count), i % count);
-      case Collective::kAllToAll:
-        return from(static_cast<int>(i / count), me * count + i % count);
-      case Collective::kBroadcast:
-        return from(c_.root, i);
-      case Collective::kScatter:
-        return from(c_.root, me * count + i);
-      case Collective::kSendRecv:
-        return from((me + n - 1) % n, i);
-      case Collective::kExchange:
-        return from((me ^ 1) < n ? me ^ 1 : me, i);
+    const CollectiveSource from = traits(c_.collective).source({count_of(call), team_.size, c_.root}, team_.me, i);
+    if (reduces(c_.collective)) {
+      const Expected<T> want = values_.template reduced<T>(call, from);
+      if (!want.allows(got)) wrong(call, "element", i, difference(got, want.value));
+    } else if (const T want = input(call, from.first, from.index); !same_bits(got, want)) {
+      wrong(call, "element", i, difference(got, want));
     }
-  }
-
-  void check_reduced(int call, Size i, Size at, T got) {
-    const Expected<T> want = values_.template reduced<T>(call, at);
-    if (!want.allows(got)) wrong(call, "element", i, difference(got, want.value));
   }
 
   /// Memory without a result holds the guard's pattern; inputs are checked separately.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/collective_values.h"
+#include "support/in_place.h"
 #include "support/in_threads.h"
 #include "support/replay.h"
 #include "tandem/collectives.h"
@@ -142,10 +143,7 @@ class CollectiveRounds {
   Size outs(int call, int pe) const {
     return output_elements(collective(), count_of(call), world_.num_pes(), pe, c_.root);
   }
-  bool shares() const {
-    const bool at_root = collective() == Collective::kGather || collective() == Collective::kScatter;
-    return c_.in_place && (!at_root || me() == c_.root);
-  }
+  bool shares() const { return c_.in_place && shares_memory(collective(), me(), c_.root); }
 
   Buffers allocate(int call) {
     Buffers b;
@@ -154,15 +152,7 @@ class CollectiveRounds {
     b.second = world_.heap().template allocate<T>(b.size + 2 * kGuard, fmt::format("second {}", call));
     b.in = b.first + kGuard;
     b.out = b.second + kGuard;
-    if (!shares()) return b;
-    const Size own = me() * count_of(call);
-    if (collective() == Collective::kGather) {  // peers write to the root's output: the same handle on all PEs
-      b.in = b.out + own;
-      return b;
-    }
-    b.out = b.in;
-    if (collective() == Collective::kAllGather) b.in = b.in + own;
-    if (collective() == Collective::kReduceScatter || collective() == Collective::kScatter) b.out = b.out + own;
+    if (shares()) put_in_place(collective(), count_of(call), me(), c_.root, b.in, b.out);
     return b;
   }
 
@@ -260,31 +250,9 @@ class CollectiveRounds {
   }
 
   bool is_result(int round, int call, Size i, T got) const {
-    const Size count = count_of(call);
-    const int n = world_.num_pes();
-    const auto from = [&](int pe, Size at) { return same_bits(got, input(round, call, pe, at)); };
-    const auto reduced = [&](Size at) { return values_.template reduced<T>(round * kCalls + call, at).allows(got); };
-    switch (collective()) {
-      case Collective::kAllReduce:
-      case Collective::kReduce:
-        return reduced(i);
-      case Collective::kReduceScatter:
-        return reduced(me() * count + i);
-      case Collective::kAllGather:
-      case Collective::kGather:
-        return from(static_cast<int>(i / count), i % count);
-      case Collective::kAllToAll:
-        return from(static_cast<int>(i / count), me() * count + i % count);
-      case Collective::kBroadcast:
-        return from(c_.root, i);
-      case Collective::kScatter:
-        return from(c_.root, me() * count + i);
-      case Collective::kSendRecv:
-        return from((me() + n - 1) % n, i);
-      case Collective::kExchange:
-        break;
-    }
-    return from((me() ^ 1) < n ? me() ^ 1 : me(), i);
+    const CollectiveSource from = traits(collective()).source({count_of(call), world_.num_pes(), c_.root}, me(), i);
+    if (reduces(collective())) return values_.template reduced<T>(round * kCalls + call, from).allows(got);
+    return same_bits(got, input(round, call, from.first, from.index));
   }
 
   void wrong(RoundsResult& result, int round, int call, const char* what, Size i) const {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/numeric.h"
 #include "tandem/reduce_op.h"
 
@@ -107,31 +108,33 @@ struct Values {
       return convert<T>(op == ReduceOp::kProd ? near_one(bits) : normal(bits));
   }
 
-  /// Elements `i` of all PEs, reduced.
+  /// The reduction of an element of some PEs.
   template <class T>
-  Expected<T> reduced(int call, Size i) const {
+  Expected<T> reduced(int call, const CollectiveSource& from) const {
     using A = Accumulator<T>;
     A total{};
     double sum = 0;
     double magnitude = 0;
-    for (int pe = 0; pe < pes; ++pe) {
-      const T own = input<T>(call, pe, i);
+    for (int i = 0; i < from.pes; ++i) {
+      const int pe = from.first + i;
+      const T own = input<T>(call, pe, from.index);
       const A scaled =
           op == ReduceOp::kPremulSum ? premultiply(convert<A>(own), convert<A>(scale(pe))) : convert<A>(own);
-      total = pe == 0 ? scaled : apply(op, total, scaled);
+      total = i == 0 ? scaled : apply(op, total, scaled);
       const auto x = convert<double>(scaled);
-      sum = pe == 0 ? x : apply(op, sum, x);
+      sum = i == 0 ? x : apply(op, sum, x);
       magnitude = op == ReduceOp::kProd ? std::abs(sum) : magnitude + std::abs(x);
     }
-    Expected<T> want{convert<T>(finish(op, total, pes))};
-    want.reference = finish(op, sum, pes);
+    Expected<T> want{convert<T>(finish(op, total, from.pes))};
+    want.reference = finish(op, sum, from.pes);
     want.tolerance = -1;
     if (!random || !is_float<T>) return want;
     // Minima and maxima are exact, but +0 or -0 depends on the order. Otherwise every PE rounds at most twice (its
     // input, then a partial sum). Each rounding changes the present value by at most this share.
     want.tolerance = 0;
     if (op == ReduceOp::kMin || op == ReduceOp::kMax) return want;
-    want.tolerance = 2 * pes * rounding<T>() * magnitude / (op == ReduceOp::kAvg ? pes : 1) + smallest<T>() * pes;
+    const int n = from.pes;
+    want.tolerance = 2 * n * rounding<T>() * magnitude / (op == ReduceOp::kAvg ? n : 1) + smallest<T>() * n;
     return want;
   }
 

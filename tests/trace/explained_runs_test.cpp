@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "tandem/collectives.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/operators.h"
 #include "tandem/simulation.h"
 #include "trace/timeline/path_parts.h"
@@ -85,11 +85,7 @@ TEST_P(ExplainedCollectives, NameWhereTheTimeWent) {
     SCOPED_TRACE(info.name);
     const Size bytes = bytes_for(info.name);
     const Timeline timeline = recorded(place, [&, &op = collective, &where = place](World& world, Stream& stream) {
-      const Size per_pe = op == Collective::kAllReduce || op == Collective::kBroadcast || op == Collective::kReduce ||
-                                  op == Collective::kSendRecv || op == Collective::kExchange
-                              ? 1
-                              : where.pes;
-      const Size count = bytes / 4 / per_pe;
+      const Size count = bytes / 4 / (traits(op).is_whole() ? where.pes : 1);
       const auto in = world.heap().allocate<std::byte>(bytes, "in");
       const auto out = world.heap().allocate<std::byte>(bytes, "out");
       const auto plan = make_collective(world, op, {.max_count = count, .algorithm = info.name});
@@ -109,11 +105,7 @@ std::string name_of(const ::testing::TestParamInfo<std::tuple<Place, Collective>
 }
 INSTANTIATE_TEST_SUITE_P(All, ExplainedCollectives,
                          ::testing::Combine(::testing::ValuesIn(kPlaces),
-                                            ::testing::Values(Collective::kAllReduce, Collective::kAllGather,
-                                                              Collective::kReduceScatter, Collective::kAllToAll,
-                                                              Collective::kBroadcast, Collective::kReduce,
-                                                              Collective::kGather, Collective::kScatter,
-                                                              Collective::kSendRecv, Collective::kExchange)),
+                                            ::testing::ValuesIn(all_collectives().begin(), all_collectives().end())),
                          name_of);
 
 class ExplainedOperators : public ::testing::TestWithParam<std::tuple<Place, Operator>> {};

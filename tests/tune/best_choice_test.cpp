@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/default_rows.h"
+#include "tandem/advanced/collective_traits.h"
 
 namespace tandem::bench {
 namespace {
@@ -84,8 +85,7 @@ TEST(BestChoice, NoAlgorithmIsQuickerThanItsOneBlockForFewBytesOrThanTheNics) {
   constexpr int pes = 16;
   constexpr double least_share = 0.97;  // as BestChoice's
   const Machine machine = load_machine("h100x8-rail");
-  for (int i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
+  for (const Collective collective : all_collectives()) {
     std::string algorithm;  // the candidate's before
     double few_us = 0;
     for (const tune::Candidate& candidate : tune::candidates(collective, false)) {

@@ -5,6 +5,7 @@
 
 #include "support/operator_round_cases.h"
 #include "support/pairwise.h"
+#include "tandem/advanced/collective_traits.h"
 
 namespace tandem::test {
 
@@ -13,11 +14,6 @@ namespace {
 enum Factor : std::size_t { kAlgorithm, kType, kOp, kCount, kInPlace, kRandom, kBlocks };
 constexpr Size kCounts[] = {0, 1, 1003, (Size{16} << 10) + 1};
 constexpr int kBlockChoices[] = {0, 1, 3};
-
-bool can_be_in_place(Collective collective) {
-  return collective != Collective::kAllToAll && collective != Collective::kSendRecv &&
-         collective != Collective::kExchange;
-}
 
 }  // namespace
 
@@ -39,7 +35,7 @@ std::vector<RoundsCase> collective_cases(int pes, bool whole) {
     const bool by_multicast = info.name == "multimem";  // it adds and compares, words of 16 bits and more
     if (j == kOp && by_multicast && kReduceOps[b] == ReduceOp::kProd) return false;
     if (j == kType && by_multicast && (kDTypes[b] == DType::kI8 || kDTypes[b] == DType::kU8)) return false;
-    if (j == kInPlace) return b == 0 || can_be_in_place(collective);
+    if (j == kInPlace) return b == 0 || traits(collective).has_place;
     return j != kOp || reduces(collective) || kReduceOps[b] == ReduceOp::kSum;
   };
   const Pairwise pairwise({size(all), size(kDTypes), size(kReduceOps), size(kCounts), 2, 2, size(kBlockChoices)},

@@ -4,6 +4,7 @@
 
 #include "collectives/plan/plan.h"
 #include "runtime/mismatch_detector.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/advanced/local_handle.h"
 #include "tandem/error.h"
 
@@ -128,14 +129,12 @@ void check_overlap(Collective collective, const std::string& collective_and_algo
   const Size in_bytes = input_elements(collective, count, team.size, team.me, root) * element_bytes;
   const Size out_bytes = output_elements(collective, count, team.size, team.me, root) * element_bytes;
   if (in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in) return;
-  const bool has_place =
-      collective != Collective::kAllToAll && collective != Collective::kSendRecv && collective != Collective::kExchange;
-  const Size parts = (in_bytes - out_bytes) / (count * element_bytes);  // the ratio of input to output
-  const Size own = parts == 0 ? 0 : team.me * count * element_bytes;
-  if (has_place && (parts < 0 ? in == out + own : out == in + own)) return;
-  throw InvalidArgument(fmt::format("in, out: buffers that overlap given to {}, allowed are {}",
-                                    collective_and_algorithm,
-                                    has_place ? "separate ones, or the place of an in-place call" : "separate ones"));
+  const CollectiveTraits& its = traits(collective);
+  const CollectivePlaces places = its.places(count * element_bytes, team.me, root);
+  if (its.has_place && in + places.out == out + places.in) return;
+  throw InvalidArgument(
+      fmt::format("in, out: buffers that overlap given to {}, allowed are {}", collective_and_algorithm,
+                  its.has_place ? "separate ones, or the place of an in-place call" : "separate ones"));
 }
 
 }  // namespace tandem::kernels

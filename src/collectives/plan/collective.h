@@ -18,7 +18,7 @@ struct Algorithm {
   std::string (*unfit)(const Machine& machine, const CollectiveOptions& options) = nullptr;
 };
 
-// Each collective's algorithms, the default for one node first; defined in the collective's own .cpp.
+// Each collective's algorithms, first the default on one node where no table has an entry; in the collective's .cpp.
 std::span<const Algorithm> all_reduce_algorithms();
 std::span<const Algorithm> all_gather_algorithms();
 std::span<const Algorithm> reduce_scatter_algorithms();

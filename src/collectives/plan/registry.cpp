@@ -1,9 +1,10 @@
-// The collectives with their algorithms, and the sizes of their buffers.
+// The collectives: their properties and their algorithms, a row for each.
 #include <fmt/format.h>
 
 #include <array>
 
 #include "collectives/plan/collective.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -12,40 +13,70 @@ namespace kernels {
 
 namespace {
 
-/// The name of a collective, and the sizes of its buffers in multiples of `count`, on a PE that has them.
-struct Traits {
-  const char* name;
-  bool reduces;
-  bool in_times_pes;
-  bool out_times_pes;
-  bool in_at_root;   ///< only the root has an input
-  bool out_at_root;  ///< only the root has an output
+using Shape = CollectiveShape;
+using Source = CollectiveSource;
+
+// The sources of element `i` of the output of PE `pe`.
+constexpr Source from_all(const Shape& call, int /*pe*/, Size i) { return {0, call.pes, i}; }
+constexpr Source from_all_own_part(const Shape& call, int pe, Size i) { return {0, call.pes, pe * call.count + i}; }
+constexpr Source from_each(const Shape& call, int /*pe*/, Size i) {
+  return {static_cast<int>(i / call.count), 1, i % call.count};
+}
+constexpr Source from_each_own_part(const Shape& call, int pe, Size i) {
+  return {static_cast<int>(i / call.count), 1, pe * call.count + i % call.count};
+}
+constexpr Source from_root(const Shape& call, int /*pe*/, Size i) { return {call.root, 1, i}; }
+constexpr Source from_root_own_part(const Shape& call, int pe, Size i) { return {call.root, 1, pe * call.count + i}; }
+constexpr Source from_previous(const Shape& call, int pe, Size i) { return {(pe + call.pes - 1) % call.pes, 1, i}; }
+constexpr Source from_partner(const Shape& call, int pe, Size i) { return {(pe ^ 1) < call.pes ? pe ^ 1 : pe, 1, i}; }
+
+struct Entry {
+  CollectiveTraits traits;
   std::span<const Algorithm> (*algorithms)();
 };
 
-/// In the order of the enumeration.
-constexpr std::array<Traits, kCollectives> kTraits{{
-    {"all_reduce", true, false, false, false, false, all_reduce_algorithms},
-    {"all_gather", false, false, true, false, false, all_gather_algorithms},
-    {"reduce_scatter", true, true, false, false, false, reduce_scatter_algorithms},
-    {"all_to_all", false, true, true, false, false, all_to_all_algorithms},
-    {"broadcast", false, false, false, true, false, broadcast_algorithms},
-    {"reduce", true, false, false, false, true, reduce_algorithms},
-    {"gather", false, false, true, false, true, gather_algorithms},
-    {"scatter", false, true, false, true, false, scatter_algorithms},
-    {"send_recv", false, false, false, false, false, send_recv_algorithms},
-    {"exchange", false, false, false, false, false, exchange_algorithms},
-}};
+constexpr CollectiveBuffer kPart{false, false}, kWhole{true, false}, kRootsPart{false, true}, kRootsWhole{true, true};
 
-const Traits& traits(Collective collective) {
+using C = Collective;
+
+/// In the order of the enumeration. Columns: collective, name, whether it reduces, input, output, whether a call may be
+/// in place, sources, algorithms.
+constexpr Entry kEntries[] = {
+    {{C::kAllReduce, "all_reduce", true, kPart, kPart, true, from_all}, all_reduce_algorithms},
+    {{C::kAllGather, "all_gather", false, kPart, kWhole, true, from_each}, all_gather_algorithms},
+    {{C::kReduceScatter, "reduce_scatter", true, kWhole, kPart, true, from_all_own_part}, reduce_scatter_algorithms},
+    {{C::kAllToAll, "all_to_all", false, kWhole, kWhole, false, from_each_own_part}, all_to_all_algorithms},
+    {{C::kBroadcast, "broadcast", false, kRootsPart, kPart, true, from_root}, broadcast_algorithms},
+    {{C::kReduce, "reduce", true, kPart, kRootsPart, true, from_all}, reduce_algorithms},
+    {{C::kGather, "gather", false, kPart, kRootsWhole, true, from_each}, gather_algorithms},
+    {{C::kScatter, "scatter", false, kRootsWhole, kPart, true, from_root_own_part}, scatter_algorithms},
+    {{C::kSendRecv, "send_recv", false, kPart, kPart, false, from_previous}, send_recv_algorithms},
+    {{C::kExchange, "exchange", false, kPart, kPart, false, from_partner}, exchange_algorithms},
+};
+
+static_assert(std::size(kEntries) == kCollectives, "a row for each collective");
+
+/// The collectives of the table. Compiles only if their order is that of the enumeration.
+constexpr auto kAll = [] {
+  std::array<Collective, std::size(kEntries)> collectives{};
+  for (std::size_t i = 0; i < collectives.size(); ++i) {
+    collectives[i] = kEntries[i].traits.collective;
+    if (collectives[i] != static_cast<Collective>(i))
+      throw InvalidArgument("kEntries: not in the order of the enumeration");
+  }
+  return collectives;
+}();
+
+const Entry& entry(Collective collective) {
   const auto number = static_cast<std::size_t>(collective);
-  if (number >= kTraits.size()) throw InvalidArgument(fmt::format("collective: no number {}", number));
-  return kTraits[number];
+  if (number >= std::size(kEntries))
+    throw InvalidArgument(fmt::format("collective: no number {}, there are {}", number, std::size(kEntries)));
+  return kEntries[number];
 }
 
 }  // namespace
 
-std::span<const Algorithm> algorithms_of(Collective collective) { return traits(collective).algorithms(); }
+std::span<const Algorithm> algorithms_of(Collective collective) { return entry(collective).algorithms(); }
 
 const Algorithm* find_algorithm(Collective collective, const std::string& algorithm) {
   for (const Algorithm& candidate : algorithms_of(collective))
@@ -64,35 +95,44 @@ const Algorithm& algorithm_named(Collective collective, const std::string& algor
 
 }  // namespace kernels
 
-const char* name(Collective collective) { return kernels::traits(collective).name; }
+std::span<const Collective> all_collectives() { return kernels::kAll; }
+
+const CollectiveTraits& traits(Collective collective) { return kernels::entry(collective).traits; }
+
+const char* name(Collective collective) { return traits(collective).name; }
 
 Collective parse_collective(const std::string& text) {
   std::string names;
-  for (int i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
+  for (const Collective collective : all_collectives()) {
     if (text == name(collective)) return collective;
-    names += fmt::format("{}{}", i == 0 ? "" : ", ", name(collective));
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name(collective));
   }
   throw InvalidArgument(fmt::format("collective: no '{}'; there are {}", text, names));
 }
 
-bool reduces(Collective collective) { return kernels::traits(collective).reduces; }
+bool reduces(Collective collective) { return traits(collective).reduces; }
+
+namespace {
+
+Size elements(const CollectiveBuffer& buffer, Size count, int pes, int pe, int root) {
+  return buffer.at_root && pe != root ? 0 : buffer.is_whole ? count * pes : count;
+}
+
+}  // namespace
 
 Size input_elements(Collective collective, Size count, int pes, int pe, int root) {
-  const auto& t = kernels::traits(collective);
-  return t.in_at_root && pe != root ? 0 : t.in_times_pes ? count * pes : count;
+  return elements(traits(collective).in, count, pes, pe, root);
 }
 
 Size output_elements(Collective collective, Size count, int pes, int pe, int root) {
-  const auto& t = kernels::traits(collective);
-  return t.out_at_root && pe != root ? 0 : t.out_times_pes ? count * pes : count;
+  return elements(traits(collective).out, count, pes, pe, root);
 }
 
 const std::vector<AlgorithmInfo>& collective_algorithms() {
   static const std::vector<AlgorithmInfo> all = [] {
     std::vector<AlgorithmInfo> infos;
-    for (const auto& traits : kernels::kTraits)
-      for (const kernels::Algorithm& algorithm : traits.algorithms()) infos.push_back(algorithm.info);
+    for (const Collective collective : all_collectives())
+      for (const kernels::Algorithm& algorithm : kernels::algorithms_of(collective)) infos.push_back(algorithm.info);
     return infos;
   }();
   return all;

@@ -1,5 +1,5 @@
 #pragma once
-/// The first step of a call of plans that alternate (double_buffered_plan.h): all work between one GEMM and the next.
+/// The first step of a call, of one plan or of alternating ones. Pushes by copy engines launch nothing else but GEMMs.
 ///
 /// A call does not signal its end. The next call, of either plan, signals to the peers that all earlier calls are over.
 /// That is early enough, because the peers need its data before they need the room.

@@ -78,8 +78,8 @@ class Worker {
   Worker(Role& role, Job& job)
       : role_(role), gemm_(job.gemm), work_(gemm_), tiles_(begun(role, job)), job_(job), own_{role.index} {}
 
-  /// Tiles are dealt out as workers come for them, in order: the persistent kernel's dynamic scheduler. In a check each
-  /// worker has tiles of its own, which no other computes.
+  /// The worker that is free first takes the next tile; TileWalk on Hopper deals tiles out in turn beforehand
+  /// (docs/internals/all_gather_gemm.md). In a check each worker has tiles of its own, which no other computes.
   void run() {
     while (!is_last()) {
       Turn& turn = this->turn();

@@ -40,7 +40,7 @@ TEST(CheckCommand, ListNamesWhatAlgoAndCaseTake) {
     EXPECT_NE(std::find(all.begin(), all.end(), row), all.end()) << row;
     const Outcome one = tandem("check gemm_reduce_scatter --schedules 1 --case " + row["case"].get<std::string>());
     EXPECT_EQ(one.code, 0) << one.err;
-    EXPECT_NE(one.out.find("1 configurations, 1 schedules: clean"), std::string::npos) << one.out;
+    EXPECT_NE(one.out.find("1 configuration, 1 schedule: clean"), std::string::npos) << one.out;
   }
 }
 
@@ -134,6 +134,9 @@ TEST(CheckCommand, ABrokenCallSiteGivesCodeOneFindingsAndAReportThatReplays) {
       EXPECT_NE(at["by"].get<std::string>().find("PE "), std::string::npos) << finding.dump();
     }
   }
+  const std::size_t number = json["findings"].size();
+  EXPECT_THAT(tandem(command).out, ::testing::HasSubstr(" schedules: " + std::to_string(number) +
+                                                        (number == 1 ? " finding\n" : " findings\n")));
   const std::string written = read_file(page);
   const auto& site = json["findings"][0]["sites"][0];
   const std::string place = site["file"].get<std::string>() + ":" + std::to_string(site["line"].get<int>());

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "cli/tool.h"
-#include "tandem/collectives.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/machine.h"
 #include "tandem/operators.h"
 
@@ -14,8 +14,8 @@ using testing::tandem;
 TEST(List, MentionsEveryAlgorithmWithItsSummary) {
   const auto outcome = tandem("list");
   EXPECT_EQ(outcome.code, 0);
-  for (int i = 0; i < kCollectives; ++i)
-    EXPECT_THAT(outcome.out, HasSubstr("\n  " + std::string(name(static_cast<Collective>(i))) + "\n"));
+  for (const Collective collective : all_collectives())
+    EXPECT_THAT(outcome.out, HasSubstr("\n  " + std::string(name(collective)) + "\n"));
   for (const AlgorithmInfo& algorithm : collective_algorithms()) {
     EXPECT_THAT(outcome.out, HasSubstr((algorithm.one_node_only ? "  * " : "    ") + algorithm.name + " "));
     EXPECT_THAT(outcome.out, HasSubstr(algorithm.summary));

@@ -75,8 +75,8 @@ std::string collective_row(const CollectiveRun& run, const Result& r) {
   const bool reducing = reduces(run.collective);
   return fmt::format("{:>13} {:>13} {:>10} {:>10} {:>6} {:>11.2f} {:>8.2f} {:>8.2f} {:>7}  {}", *r.bytes, *r.count,
                      r.dtype, reducing ? name(run.options.op) : "none",
-                     has_root(run.collective) ? run.options.root : -1, r.time_us, r.algorithm_bandwidth().value_or(0),
-                     r.bus_bandwidth().value_or(0), wrong_of(r), r.algorithm);
+                     traits(run.collective).has_root() ? run.options.root : -1, r.time_us,
+                     r.algorithm_bandwidth().value_or(0), r.bus_bandwidth().value_or(0), wrong_of(r), r.algorithm);
 }
 
 void print_collective_header(Table& table) {

@@ -22,6 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Returns "1 finding" or "2 findings".
+std::string counted(std::size_t number, const char* noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
 bool is_all(const CheckArguments& a) { return a.subject.empty() || a.subject == "all"; }
 
 /// The number of schedules in the mutation suite.
@@ -140,7 +145,7 @@ int check_schedules(const CheckArguments& a, const std::vector<CheckCase>& cases
   const auto at = [&](std::size_t i) { return work.size() - 1 - i; };
   const auto results = [&] {
     Progress progress(static_cast<int>(work.size()));
-    progress.begin(fmt::format("schedules of {} configurations", cases.size()));
+    progress.begin("schedules of " + counted(cases.size(), "configuration"));
     return run_workers(
         work.size(), [&](std::size_t i) { return check_portion(work[at(i)], a, faults); }, advance(progress));
   }();
@@ -177,8 +182,9 @@ int check_schedules(const CheckArguments& a, const std::vector<CheckCase>& cases
   write_json(a, json);
   if (!a.json_to_stdout())
     std::cout << text
-              << fmt::format("{} configurations, {} schedules: {}{}\n", cases.size(), schedules,
-                             findings.empty() ? "clean" : fmt::format("{} findings", findings.size()),
+              << fmt::format("{}, {}: {}{}\n", counted(cases.size(), "configuration"),
+                             counted(static_cast<std::size_t>(schedules), "schedule"),
+                             findings.empty() ? "clean" : counted(findings.size(), "finding"),
                              is_dfs ? fmt::format("; dfs is exhausted in {} of them", exhausted.size()) : "");
   if (!a.report.empty() && first != nullptr)
     write_check_report(a.report, *first, options_of(*first, a), first_seed, faults);
@@ -197,7 +203,7 @@ int list_cases(const CheckArguments& a, const std::vector<CheckCase>& cases) {
     text += fmt::format("  --case {}\n", one.name());
   }
   write_json(a, rows);
-  if (!a.json_to_stdout()) std::cout << text << fmt::format("{} configurations\n", cases.size());
+  if (!a.json_to_stdout()) std::cout << text << counted(cases.size(), "configuration") << '\n';
   return kRight;
 }
 
@@ -219,7 +225,7 @@ int list_mutants(const CheckArguments& a, const std::vector<CheckCase>& cases) {
     text += fmt::format("{} --algo {} --break '{}'\n", about.op, about.algorithm, name(about.mutant));
   }
   write_json(a, rows);
-  if (!a.json_to_stdout()) std::cout << text << fmt::format("{} mutants\n", rows.size());
+  if (!a.json_to_stdout()) std::cout << text << counted(rows.size(), "mutant") << '\n';
   return kRight;
 }
 
@@ -231,7 +237,7 @@ int check_mutants(const CheckArguments& a, const std::vector<CheckCase>& cases) 
   const auto stale = everything ? stale_equivalences(planned) : std::vector<std::string>{};
   const auto results = [&] {
     Progress progress(static_cast<int>(planned.size()));
-    progress.begin(fmt::format("{} mutants", planned.size()));
+    progress.begin(counted(planned.size(), "mutant"));
     return run_workers(
         planned.size(), [&](std::size_t i) { return to_json(run_mutant(planned[i], effort)); }, advance(progress));
   }();

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "check/run_once.h"
-#include "tandem/collectives.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/error.h"
 #include "tools/tandem/check/check_cases.h"
 #include "tools/tandem/data/collective_data.h"
@@ -44,7 +44,7 @@ class CollectiveProgram final : public CheckProgram {
     const auto calls = static_cast<Size>(calls_.size());
     auto& heap = world.heap();
     const auto in = heap.allocate<std::byte>(in_place_ ? 0 : most_in, "in");
-    const auto out = heap.allocate<std::byte>(most_out, "out");
+    const auto out = heap.allocate<std::byte>(in_place_ ? std::max(most_in, most_out) : most_out, "out");
     auto* const inputs = heap.allocate_local<std::byte>(calls * most_in, "inputs");
     auto* const results = heap.allocate_local<std::byte>(calls * most_out, "results");
     auto* const nothing = heap.allocate_local<std::byte>(most_out, "nothing");
@@ -64,12 +64,15 @@ class CollectiveProgram final : public CheckProgram {
       world.copy_in(inputs + static_cast<Size>(i) * most_in, host.data(), input_bytes(i, pe));
     }
     // Calls follow each other in the stream, with the copies of their input and output between them.
-    const Symm<std::byte> from = in_place_ ? out : in;
+    const CollectiveTraits& its = traits(collective_);
     for (std::size_t i = 0; i < calls_.size(); ++i) {
-      if (!in_place_) stream.copy_async(out.local(), nothing, output_bytes(i, pe));
+      const CollectivePlaces at = in_place_ ? its.places(calls_[i].count, pe, root) : CollectivePlaces{};
+      const Symm<std::byte> from = in_place_ ? out + at.in * element : in;
+      const Symm<std::byte> to = out + at.out * element;
+      if (!in_place_ || its.is_whole()) stream.copy_async(to.local(), nothing, output_bytes(i, pe));
       stream.copy_async(from.local(), inputs + static_cast<Size>(i) * most_in, input_bytes(i, pe));
-      plans[i % plans.size()]->run(stream, from, out, calls_[i].count);
-      stream.copy_async(results + static_cast<Size>(i) * most_out, out.local(), output_bytes(i, pe));
+      plans[i % plans.size()]->run(stream, from, to, calls_[i].count);
+      stream.copy_async(results + static_cast<Size>(i) * most_out, to.local(), output_bytes(i, pe));
     }
     stream.synchronize();
     for (std::size_t i = 0; i < calls_.size(); ++i) {
@@ -133,10 +136,10 @@ std::vector<Variant> variants(Collective collective, const std::string& algorith
   // Without blocks a copy engine also copies data within the GPU.
   if (algorithm.starts_with("copy_engine") && !reduces(collective)) all.push_back({"engines_alone", 44, 0});
   if (reduces(collective)) all.push_back({"premul", 44, 2, ReduceOp::kPremulSum});
-  if (collective == Collective::kAllReduce) all.push_back({"in_place", 44, 2, ReduceOp::kSum, true});
-  // The root stores a part of the larger calls.
-  if (collective == Collective::kBroadcast && algorithm == "pull")
-    all.push_back({"in_place", Size{32} << 10, 1, ReduceOp::kSum, true});
+  // The root of a broadcast by pull stores a part of the larger calls.
+  const bool shares = collective == Collective::kBroadcast && algorithm == "pull";
+  if (traits(collective).has_place)
+    all.push_back({"in_place", shares ? Size{32} << 10 : 44, shares ? 1 : 2, ReduceOp::kSum, true});
   return all;
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "tandem/collectives.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tools/tandem/run/result.h"
 
 namespace tandem::cli {
@@ -46,6 +46,11 @@ class CollectiveData {
 
  protected:
   explicit CollectiveData(const CollectiveCall& call) : call_(call) {}
+
+  /// Returns the inputs that make element `i` of the output of `pe`.
+  CollectiveSource source_of(int pe, Size i) const {
+    return traits(call_.collective).source({call_.count, call_.pes, call_.root}, pe, i);
+  }
 
   const CollectiveCall call_;  // NOLINT(misc-non-private-member-variables-in-classes): of all kinds of data
 };

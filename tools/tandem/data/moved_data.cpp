@@ -40,45 +40,21 @@ class MovedData final : public CollectiveData {
     for (Size at = part.begin; at < part.end;) {
       const Size chunk = at / call_.count;
       const Size end = std::min(part.end, (chunk + 1) * call_.count);
-      const Origin origin = origin_of(pe, static_cast<int>(chunk));
+      const CollectiveSource source = source_of(pe, chunk * call_.count);
       for_chunks(end - at, kFilledBytes / element_, [&](Range piece) {
         const Size first = at + piece.begin;
         const Size in_chunk = first - chunk * call_.count;
-        sum.add(compare(origin, {in_chunk, in_chunk + piece.size()}, out + (first - part.begin) * element_));
+        sum.add(compare(source, {in_chunk, in_chunk + piece.size()}, out + (first - part.begin) * element_));
       });
       at = end;
     }
   }
 
  private:
-  /// The source of a chunk of `count` elements of an output.
-  struct Origin {
-    int pe = 0;
-    Size chunk = 0;  // chunk of its input
-  };
-
-  Origin origin_of(int pe, int chunk) const {
-    const int n = call_.pes;
-    switch (call_.collective) {
-      case Collective::kAllToAll:
-        return {chunk, pe};
-      case Collective::kBroadcast:
-        return {call_.root, 0};
-      case Collective::kScatter:
-        return {call_.root, pe};
-      case Collective::kSendRecv:
-        return {(pe + n - 1) % n, 0};
-      case Collective::kExchange:
-        return {(pe ^ 1) < n ? pe ^ 1 : pe, 0};
-      default:  // all_gather, gather
-        return {chunk, 0};
-    }
-  }
-
-  Verification compare(const Origin& origin, Range piece, const std::byte* out) const {
+  Verification compare(const CollectiveSource& source, Range piece, const std::byte* out) const {
     const Size bytes = piece.size() * element_;
     std::vector<std::byte> expected(static_cast<std::size_t>(bytes));
-    random_bytes(call_.seed, origin.pe, (origin.chunk * call_.count + piece.begin) * element_, expected.data(), bytes);
+    random_bytes(call_.seed, source.first, (source.index + piece.begin) * element_, expected.data(), bytes);
     Verification verification;
     verification.checked = piece.size();
     if (std::memcmp(expected.data(), out, expected.size()) == 0) return verification;

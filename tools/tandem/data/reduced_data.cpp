@@ -117,12 +117,13 @@ class ReducedData final : public CollectiveData {
     const bool exact = call_.data == DataKind::kExact;
     check.expectation = exact ? "bit for bit" : fmt::format("within {:.1e} of the values' magnitude", tolerance());
     const T* const values = reinterpret_cast<const T*>(out);
-    const Size first = part.begin + (call_.collective == Collective::kReduceScatter ? pe * call_.count : 0);
     VerificationSum sum(check);
     for_chunks(part.size(), kFilledElements, [&](Range piece) {
       Verification verification;
-      for (Size i = piece.begin; i < piece.end; ++i)
-        exact ? add_exact(verification, first + i, values[i]) : add_normal(verification, first + i, values[i]);
+      for (Size i = piece.begin; i < piece.end; ++i) {
+        const CollectiveSource source = source_of(pe, part.begin + i);
+        exact ? add_exact(verification, source, values[i]) : add_normal(verification, source, values[i]);
+      }
       sum.add(verification);
     });
   }
@@ -130,18 +131,19 @@ class ReducedData final : public CollectiveData {
  private:
   using A = Accumulator<T>;
 
-  T expected(Size index) const {
+  T expected(const CollectiveSource& source) const {
     A total{};
-    for (int pe = 0; pe < call_.pes; ++pe) {
-      A value = convert<A>(inputs_(pe, index));
+    for (int i = 0; i < source.pes; ++i) {
+      const int pe = source.first + i;
+      A value = convert<A>(inputs_(pe, source.index));
       if (call_.op == ReduceOp::kPremulSum) value = premultiply(value, convert<A>(scale(pe)));
-      total = pe == 0 ? value : apply(call_.op, total, value);
+      total = i == 0 ? value : apply(call_.op, total, value);
     }
-    return convert<T>(finish(call_.op, total, call_.pes));
+    return convert<T>(finish(call_.op, total, source.pes));
   }
 
-  void add_exact(Verification& verification, Size index, T got) const {
-    const T want = expected(index);
+  void add_exact(Verification& verification, const CollectiveSource& source, T got) const {
+    const T want = expected(source);
     const bool equal = bits_of(got) == bits_of(want);
     const double wanted = convert<double>(want);
     verification.add(equal ? 0 : std::abs(convert<double>(got) - wanted) / std::max(std::abs(wanted), 1.0), !equal);
@@ -150,17 +152,18 @@ class ReducedData final : public CollectiveData {
   /// Every value is rounded to T at most once by premultiplication, once in each step, and once at the end.
   double tolerance() const { return (call_.pes + 2) * std::ldexp(1.0, -significand_bits<T>()); }
 
-  void add_normal(Verification& verification, Size index, T got) const {
+  void add_normal(Verification& verification, const CollectiveSource& source, T got) const {
     double total = 0;
     double magnitude = 0;
-    for (int pe = 0; pe < call_.pes; ++pe) {
-      double value = convert<double>(inputs_(pe, index));
+    for (int i = 0; i < source.pes; ++i) {
+      const int pe = source.first + i;
+      double value = convert<double>(inputs_(pe, source.index));
       if (call_.op == ReduceOp::kPremulSum) value *= scale(pe);
       magnitude += std::abs(value);
-      total = pe == 0 ? value : apply(call_.op, total, value);
+      total = i == 0 ? value : apply(call_.op, total, value);
     }
-    total = finish(call_.op, total, call_.pes);
-    if (call_.op == ReduceOp::kAvg) magnitude /= call_.pes;
+    total = finish(call_.op, total, source.pes);
+    if (call_.op == ReduceOp::kAvg) magnitude /= source.pes;
     const double error = std::abs(convert<double>(got) - total) / std::max(magnitude, smallest_normal());
     verification.add(error, !(error <= tolerance()));
   }

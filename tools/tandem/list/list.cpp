@@ -1,7 +1,7 @@
 // `tandem list` and `tandem machines`.
 #include <fmt/format.h>
 
-#include "tandem/collectives.h"
+#include "tandem/advanced/collective_traits.h"
 #include "tandem/error.h"
 #include "tandem/layer/all_reduce_norm.h"
 #include "tandem/machine.h"
@@ -19,8 +19,7 @@ void list_collectives() {
       "Collectives (--algo). Those marked * need loads and stores between all PEs: one node only. The others need put "
       "and signal.\n"
       "Without --algo size and nodes decide.\n");
-  for (int i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
+  for (const Collective collective : all_collectives()) {
     fmt::print("\n  {}\n", name(collective));
     for (const AlgorithmInfo& algorithm : collective_algorithms())
       if (algorithm.collective == collective)
@@ -71,8 +70,7 @@ void list_layers() {
 
 Subject parse_subject(const std::string& text) {
   std::vector<std::string> names;
-  for (int i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
+  for (const Collective collective : all_collectives()) {
     if (text == name(collective)) return collective;
     names.emplace_back(name(collective));
   }

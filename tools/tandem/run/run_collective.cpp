@@ -13,29 +13,9 @@
 namespace tandem::cli {
 namespace {
 
-/// Returns whether the size of a call is that of n chunks of `count`, as in nccl-tests.
-bool counts_all_pes(Collective collective) {
-  switch (collective) {
-    case Collective::kAllGather:
-    case Collective::kReduceScatter:
-    case Collective::kAllToAll:
-    case Collective::kGather:
-    case Collective::kScatter:
-      return true;
-    default:
-      return false;
-  }
-}
-
 void check_in_place(Collective collective) {
-  switch (collective) {
-    case Collective::kAllToAll:
-    case Collective::kSendRecv:
-    case Collective::kExchange:
-      throw InvalidArgument(fmt::format("--in-place: does not apply to {}, which needs two buffers", name(collective)));
-    default:
-      return;
-  }
+  if (!traits(collective).has_place)
+    throw InvalidArgument(fmt::format("--in-place: does not apply to {}, which needs two buffers", name(collective)));
 }
 
 CollectiveCall call_of(const CollectiveRun& run, Size count, int pes, std::uint64_t seed) {
@@ -91,7 +71,7 @@ class CollectiveProgram {
     const BufferBytes bytes = buffer_bytes(run_, count_, pes_);
     if (!run_.in_place) return {heap.allocate<std::byte>(bytes.in, "in"), heap.allocate<std::byte>(bytes.out, "out")};
     const auto both = heap.allocate<std::byte>(std::max(bytes.in, bytes.out), "in and out");
-    const Places places = places_in_one_buffer(run_.collective, count_, world.pe(), run_.options.root);
+    const CollectivePlaces places = traits(run_.collective).places(count_, world.pe(), run_.options.root);
     return {both + places.in * element_, both + places.out * element_};
   }
 
@@ -132,29 +112,17 @@ WireFormat parse_wire(const std::string& text) {
 }  // namespace
 
 Size count_of_bytes(Collective collective, Size bytes, int pes, Size element_bytes) {
-  return bytes / (counts_all_pes(collective) ? element_bytes * pes : element_bytes);
+  return bytes / (traits(collective).is_whole() ? element_bytes * pes : element_bytes);
 }
 
 Size bytes_of_count(Collective collective, Size count, int pes, Size element_bytes) {
-  return count * (counts_all_pes(collective) ? element_bytes * pes : element_bytes);
-}
-
-bool has_root(Collective collective) {
-  switch (collective) {
-    case Collective::kBroadcast:
-    case Collective::kReduce:
-    case Collective::kGather:
-    case Collective::kScatter:
-      return true;
-    default:
-      return false;
-  }
+  return count * (traits(collective).is_whole() ? element_bytes * pes : element_bytes);
 }
 
 double bus_factor(Collective collective, int pes) {
   const double others = static_cast<double>(pes - 1) / pes;
   if (collective == Collective::kAllReduce) return 2 * others;
-  return counts_all_pes(collective) ? others : 1;
+  return traits(collective).is_whole() ? others : 1;
 }
 
 BufferBytes buffer_bytes(const CollectiveRun& run, Size count, int pes) {
@@ -162,21 +130,6 @@ BufferBytes buffer_bytes(const CollectiveRun& run, Size count, int pes) {
   const Size element = size_of(run.options.type);
   return {input_elements(run.collective, count, pes, root, root) * element,
           output_elements(run.collective, count, pes, root, root) * element};
-}
-
-Places places_in_one_buffer(Collective collective, Size count, int pe, int root) {
-  switch (collective) {
-    case Collective::kAllGather:
-      return {pe * count, 0};
-    case Collective::kReduceScatter:
-      return {0, pe * count};
-    case Collective::kGather:
-      return {root * count, 0};
-    case Collective::kScatter:
-      return {0, root * count};
-    default:
-      return {};
-  }
 }
 
 CollectiveRun make_collective_run(Collective collective, const Arguments& a, int pes) {
@@ -187,7 +140,7 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
   if (a.reduction && !reduces(collective))
     throw InvalidArgument(fmt::format("--op: does not apply to {}, which does not reduce", name(collective)));
   if (a.reduction) run.options.op = parse_reduce_op(*a.reduction);
-  if (a.root && !has_root(collective))
+  if (a.root && !traits(collective).has_root())
     throw InvalidArgument(fmt::format("--root: does not apply to {}, which has no root", name(collective)));
   run.options.root = a.root.value_or(0);
   if (run.options.root < 0 || run.options.root >= pes)

@@ -16,8 +16,6 @@ namespace tandem::cli {
 Size count_of_bytes(Collective collective, Size bytes, int pes, Size element_bytes);
 /// Returns the bytes of `count` elements, the inverse.
 Size bytes_of_count(Collective collective, Size count, int pes, Size element_bytes);
-/// Returns whether --root applies to it.
-bool has_root(Collective collective);
 /// Returns bus bandwidth divided by algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md).
 double bus_factor(Collective collective, int pes);
 
@@ -43,12 +41,6 @@ struct BufferBytes {
   Size out = 0;
 };
 BufferBytes buffer_bytes(const CollectiveRun& run, Size count, int pes);
-/// The places of input and output of an in-place call in their common buffer, in elements.
-struct Places {
-  Size in = 0;
-  Size out = 0;
-};
-Places places_in_one_buffer(Collective collective, Size count, int pe, int root);
 /// Returns the parts of a Progress for `run_collective`: its calls.
 inline int parts_of(const CollectiveRun& run) { return run.warmups + run.iterations; }
 /// Writes the expected duration to standard error if it is minutes. Throws InvalidArgument if this computer has too

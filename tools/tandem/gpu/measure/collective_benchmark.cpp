@@ -99,7 +99,7 @@ void CollectiveBenchmark::prepare(const CollectiveRun& run) {
 /// Places of in and out within a program's two buffers.
 CollectiveBenchmark::Buffers CollectiveBenchmark::place(const Buffers& whole) const {
   if (!run_.in_place) return whole;
-  const Places at = places_in_one_buffer(run_.collective, call_.count, world_.pe(), run_.options.root);
+  const CollectivePlaces at = traits(run_.collective).places(call_.count, world_.pe(), run_.options.root);
   const Size element = size_of(run_.options.type);
   return {whole.out + at.in * element, whole.out + at.out * element};
 }

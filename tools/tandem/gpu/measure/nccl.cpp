@@ -204,9 +204,12 @@ void NcclPeer::move(const CollectiveCall& call, const void* in, void* out, cudaS
       send((pe_ + 1) % n, 0);
       receive((pe_ + n - 1) % n, 0);
       break;
-    default:  // exchange
+    case Collective::kExchange:
       send((pe_ ^ 1) < n ? pe_ ^ 1 : pe_, 0);
       receive((pe_ ^ 1) < n ? pe_ ^ 1 : pe_, 0);
+      break;
+    default:
+      throw Unsupported(fmt::format("--vs: nccl given for {}, which NCCL does not have", name(call.collective)));
   }
   nccl_.check(nccl_.group_end(), "ncclGroupEnd");
 }
