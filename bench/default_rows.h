@@ -72,7 +72,7 @@ inline std::vector<DefaultRow> against_best(const Machine& machine, Collective c
                    chosen.outcome == Outcome::kRan};
     const double least_us = bench::least_us(machine, one);
     if (row.is_complete && chosen.us <= kMostOverBest * least_us) {
-      row.than = "what the NICs take";
+      row.than = pes <= machine.pes_per_node ? "what the links take" : "what the NICs take";
       row.than_us = least_us;
     } else if (row.is_complete) {
       for (const tune::Measured& tried : search.at(bytes, chosen, chosen.us / kMostOverBest))

@@ -125,7 +125,37 @@ TEST(LeastTime, IsThatOfTheBytesThatHaveToPassANodesNics) {
   EXPECT_NEAR(least_us(machine, {Collective::kReduce, 16, bytes}), 8008.35, 0.01);
   EXPECT_NEAR(least_us(machine, {Collective::kReduce, 32, bytes}), 16008.35, 0.01) << "of two nodes";
   EXPECT_EQ(least_us(machine, {Collective::kExchange, 32, bytes}), 0);
-  EXPECT_EQ(least_us(load_machine("h200x8"), {Collective::kAllReduce, 8, bytes}), 0);
+}
+
+TEST(LeastTime, WithinANodeIsThatOfTheBytesThatHaveToPassALink) {
+  const Machine node = load_machine("h800x8"), mesh = load_machine("mi300x8");
+  const Size bytes = 480'000'000;  // 3,000 us by a port of 160 GB/s, and 10,000 by a link of 48 GB/s
+  EXPECT_NEAR(least_us(node, {Collective::kAllGather, 4, bytes}), 2250, 0.01);
+  EXPECT_NEAR(least_us(mesh, {Collective::kAllGather, 4, bytes}), 2500, 0.01);
+  EXPECT_NEAR(least_us(node, {Collective::kAllReduce, 4, bytes}), 4500, 0.01);
+  EXPECT_NEAR(least_us(mesh, {Collective::kAllReduce, 4, bytes}), 5000, 0.01);
+  EXPECT_NEAR(least_us(node, {Collective::kBroadcast, 5, bytes}), 3000, 0.01);
+  EXPECT_NEAR(least_us(mesh, {Collective::kBroadcast, 5, bytes}), 2500, 0.01) << "over four links";
+  EXPECT_NEAR(least_us(mesh, {Collective::kSendRecv, 5, bytes}), 10'000, 0.01) << "over one link";
+  EXPECT_EQ(least_us(load_machine("host"), {Collective::kAllGather, 4, bytes}), 0) << "CPU PEs copy in memory";
+}
+
+/// Comparisons with defaults rely on this property, by the simulator.
+TEST(LeastTime, NoAlgorithmIsQuickerWithinANode) {
+  constexpr int pes = 3, blocks = 16;
+  for (const char* const name_of_machine : {"h200x8", "mi300x8", "pcie-2numa"}) {
+    const Machine machine = load_machine(name_of_machine);
+    for (int i = 0; i < kCollectives; ++i) {
+      const CollectiveCase one{static_cast<Collective>(i), pes, Size{3} << 20};
+      for (const tune::Candidate& candidate : tune::candidates(one.collective, true)) {
+        if (candidate.blocks != 0 && candidate.blocks != blocks) continue;
+        const SimulatedCall call = simulate(machine, one, candidate.algorithm, candidate.blocks);
+        if (call.outcome != Outcome::kRan || candidate.algorithm == "multimem") continue;
+        EXPECT_GE(call.us, least_us(machine, one))
+            << machine.name << " " << name(one.collective) << " " << way_of(candidate.algorithm, candidate.blocks);
+      }
+    }
+  }
 }
 
 }  // namespace
