@@ -22,9 +22,26 @@ namespace tandem::cuda {
 /// The barrier of roles that are compiled once for all of them: its number is known at run time.
 inline constexpr int kBarrierOfRole = -1;
 
+/// The number of a group's barrier: a part of its type, without memory, or known at run time.
+template <int Barrier>
+class BarrierNumber {
+ public:
+  __device__ explicit BarrierNumber(int) {}
+  __device__ static int barrier() { return Barrier; }
+};
+template <>
+class BarrierNumber<kBarrierOfRole> {
+ public:
+  __device__ explicit BarrierNumber(int number) : number_(number) {}
+  __device__ int barrier() const { return number_; }
+
+ private:
+  const int number_;
+};
+
 /// `Barrier` is 0 for a whole block. `P` is the packet type of the kernel, or void.
 template <int Threads, int Barrier = 0, class P = void>
-class Group : public BlockOps<Group<Threads, Barrier, P>> {
+class Group : public BlockOps<Group<Threads, Barrier, P>>, private BarrierNumber<Barrier> {
   using Place = FragmentPlace<Threads, P>;
 
  public:
@@ -36,7 +53,10 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   using FragmentOf = FragmentFor<T, T>;
 
   __device__ Group(const Context& context, int first_thread = 0, int barrier = Barrier)
-      : context_(context), thread_(static_cast<int>(threadIdx.x) - first_thread), barrier_(barrier), place_(thread_) {}
+      : BarrierNumber<Barrier>(barrier),
+        context_(context),
+        thread_(static_cast<int>(threadIdx.x) - first_thread),
+        place_(thread_) {}
   __device__ ~Group() { store_epoch(); }
 
   __device__ int pe() const { return context_.team.me; }
@@ -362,7 +382,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     else if constexpr (Threads == 32)
       __syncwarp();
     else
-      named_barrier(barrier(), Threads);
+      named_barrier(this->barrier(), Threads);
   }
 
   // --- atomics
@@ -543,7 +563,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   template <class F>
   __device__ auto once(Order order, F operation) {
     __shared__ unsigned long long results[16];
-    unsigned long long& result = results[barrier()];
+    unsigned long long& result = results[this->barrier()];
     sync();
     if (thread_ == 0) {
       if (order == Order::kRelease || order == Order::kAcqRel) fence_system();
@@ -574,7 +594,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       __syncwarp();
       return __any_sync(~0U, mine) != 0;
     } else {
-      return named_barrier_or(barrier(), Threads, mine);
+      return named_barrier_or(this->barrier(), Threads, mine);
     }
   }
   __device__ void store_epoch() const {
@@ -597,10 +617,6 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     if constexpr (sizeof...(G) > 0) run_roles<FirstWarp + Width, Id + 1, Rest...>(static_cast<G&&>(others)...);
   }
 
-  /// A constant wherever the type knows it.
-  __device__ int barrier() const { return Barrier == kBarrierOfRole ? barrier_ : Barrier; }
-
-  const int barrier_;
   const Place place_;  // of this thread's elements in a fragment
   Epoch* epoch_word_ = nullptr;
   Epoch last_taken_ = 0;
