@@ -17,7 +17,7 @@ namespace tandem::tune {
 namespace {
 
 constexpr const char* kTimes = "experts";
-constexpr const char* kAlgorithms[] = {"packets", "chunks", "sequential", "overlapped"};
+constexpr const char* kAlgorithms[] = {"packets", "chunks", "fused", "sequential", "overlapped"};
 
 CacheJson to_json(const ExpertKey& key) {
   const ExpertGemmOptions& o = key.problem;

@@ -44,6 +44,14 @@ TEST(CheckCommand, ListNamesWhatAlgoAndCaseTake) {
   }
 }
 
+TEST(CheckCommand, DispatchAndCombineAreCheckedAsExperts) {
+  const Outcome experts = tandem("check experts --pes 2 --list");
+  ASSERT_EQ(experts.code, 0) << experts.err;
+  for (const char* const call : {"dispatch", "combine"})
+    EXPECT_EQ(tandem(std::string("check ") + call + " --pes 2 --list").out, experts.out) << call;
+  EXPECT_NE(tandem("check combination").err.find("allowed are all, all_gather"), std::string::npos);
+}
+
 TEST(CheckCommand, ListOfMutantsNamesWhatBreakTakes) {
   const std::string command = "check send_recv --algo ring --pes 2 ";
   const auto rows = tandem(command + "--mutants --list --json -").json();

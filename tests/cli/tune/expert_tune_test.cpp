@@ -57,7 +57,7 @@ TEST_F(ExpertTune, TriesTransportsAndBlocksOfEachSize) {
   std::set<std::string> tried;
   for (const auto& time : json["experts"][0]["times"])
     tried.insert(fmt::format("{}/{}", time["algorithm"].get<std::string>(), time["blocks"].get<int>()));
-  EXPECT_THAT(tried, ::testing::IsSupersetOf({"packets/0", "packets/32", "chunks/0", "chunks/512"}));
+  EXPECT_THAT(tried, ::testing::IsSupersetOf({"packets/0", "packets/32", "chunks/0", "chunks/512", "fused/0"}));
   EXPECT_EQ(json["experts"][1]["key"]["tokens"], 4);
   EXPECT_EQ(json["experts"][2]["key"]["op"], "combine");
 }
@@ -72,6 +72,15 @@ TEST_F(ExpertTune, PlansTakeTheLeastSumOfBothCalls) {
   EXPECT_EQ(explained(run, "blocks"), "8 by cache");
   EXPECT_EQ(explained(run + " --blocks 3", "algo"), "packets by rule");  // A caller who chooses a part chooses all.
   EXPECT_EQ(explained(fmt::format("dispatch {} --tokens 5", kSmall), "algo"), "packets by rule");
+}
+
+TEST_F(ExpertTune, PlansTakeTheFusedKernelWhereItIsFastest) {
+  tune(fmt::format("dispatch combine {} -b 4 -e 4", kSmall));
+  prefer("dispatch", "fused", 0);
+  prefer("combine", "fused", 0);
+  EXPECT_EQ(explained(fmt::format("dispatch {} --tokens 4", kSmall), "algo"), "fused by cache");
+  // More than 1,788 choices of a PE exclude it.
+  EXPECT_NE(tandem(fmt::format("tune dispatch {} -b 1K -e 1K --algo fused --out {}", kSmall, file_)).code, 0);
 }
 
 TEST_F(ExpertTune, PlansOfProductsTakeTheirForms) {
@@ -115,7 +124,7 @@ TEST_F(ExpertTune, RefusesOptionsByName) {
   };
   EXPECT_THAT(error("dispatch --tokens 3"), HasSubstr("--tokens: does not apply to tune, whose sizes are -b to -e"));
   EXPECT_THAT(error("gemm_combine --column-chunks 3"), HasSubstr("--column-chunks: does not apply to tune"));
-  EXPECT_THAT(error("dispatch --algo ring"), HasSubstr("--algo: 'ring' given, tune tries packets and chunks"));
+  EXPECT_THAT(error("dispatch --algo ring"), HasSubstr("--algo: 'ring' given, tune tries packets, chunks and fused"));
   EXPECT_THAT(error("dispatch_gemm --algo packets"), HasSubstr("tune tries sequential and overlapped"));
   EXPECT_THAT(error("dispatch all_gather"), HasSubstr("OP: calls of experts and others given"));
   EXPECT_THAT(error("dispatch --experts 10 --pes 4"), HasSubstr("experts: 10 given to experts"));

@@ -57,14 +57,19 @@ void keep_algorithm(std::vector<CheckCase>& cases, const std::string& algorithm,
   std::erase_if(cases, [&](const CheckCase& one) { return one.algorithm != algorithm; });
 }
 
+/// The operation whose configurations contain the subject: those of experts route, dispatch and combine.
+std::string checked_operation(const std::string& subject) {
+  return subject == "dispatch" || subject == "combine" ? "experts" : subject;
+}
+
 std::vector<CheckCase> chosen_cases(const CheckArguments& a) {
   std::vector<CheckCase> all = known_cases(a);
-  std::set<std::string> ops;
+  std::set<std::string> ops{"combine", "dispatch"};
   for (const CheckCase& one : all) ops.insert(one.op);
   if (!is_all(a) && ops.count(a.subject) == 0)
     throw InvalidArgument(
         fmt::format("check: '{}' is not known; allowed are all, {}", a.subject, fmt::join(ops, ", ")));
-  std::erase_if(all, [&](const CheckCase& one) { return !is_all(a) && one.op != a.subject; });
+  std::erase_if(all, [&](const CheckCase& one) { return !is_all(a) && one.op != checked_operation(a.subject); });
   if (a.mutants) leave_out_twins(all);
   if (all.empty())
     throw InvalidArgument(fmt::format(

@@ -50,6 +50,7 @@ std::vector<TriedForm> forms_of(const TuneOptions& a, const std::string& subject
   if (!has_products(subject)) {
     for (const ExpertTransport transport : {ExpertTransport::kPackets, ExpertTransport::kChunks})
       for (const int blocks : {0, 8, 32, 128, 256, 512}) forms.push_back({name(transport), blocks, 0});
+    forms.push_back({name(ExpertTransport::kFused), 0, 0});  // its one kernel has blocks by its own rule
   } else {
     forms.push_back({name(ExpertForm::kSequential), 0, 0});
     const bool combines = subject == "gemm_combine";
@@ -61,9 +62,9 @@ std::vector<TriedForm> forms_of(const TuneOptions& a, const std::string& subject
   if (a.algorithm) {
     std::erase_if(forms, [&](const TriedForm& form) { return form.algorithm != *a.algorithm; });
     if (forms.empty())
-      throw InvalidArgument(fmt::format("--algo: '{}' given, tune tries {} of {}", *a.algorithm,
-                                        has_products(subject) ? "sequential and overlapped" : "packets and chunks",
-                                        subject));
+      throw InvalidArgument(
+          fmt::format("--algo: '{}' given, tune tries {} of {}", *a.algorithm,
+                      has_products(subject) ? "sequential and overlapped" : "packets, chunks and fused", subject));
   }
   return forms;
 }
@@ -95,7 +96,7 @@ void measure(const TuneOptions& a, const std::string& subject, const TriedForm& 
       });
     } catch (const Unsupported&) {  // a grid that does not fit
       if (is_first) throw;
-    } catch (const InvalidArgument&) {  // more blocks, SMs or chunks than there are
+    } catch (const InvalidArgument&) {  // more blocks, SMs or chunks than there are, or what cannot be fused
       if (is_first) throw;
     } catch (const Deadlock&) {  // more blocks than are resident
       if (is_first) throw;

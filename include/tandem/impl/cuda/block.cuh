@@ -19,9 +19,29 @@
 
 namespace tandem::cuda {
 
-/// `P` is the packet type of the kernel, or void.
+/// The barrier of roles that are compiled once for all of them: its number is known at run time.
+inline constexpr int kBarrierOfRole = -1;
+
+/// The number of a group's barrier: a part of its type, without memory, or known at run time.
+template <int Barrier>
+class BarrierNumber {
+ public:
+  __device__ explicit BarrierNumber(int) {}
+  __device__ static int barrier() { return Barrier; }
+};
+template <>
+class BarrierNumber<kBarrierOfRole> {
+ public:
+  __device__ explicit BarrierNumber(int number) : number_(number) {}
+  __device__ int barrier() const { return number_; }
+
+ private:
+  const int number_;
+};
+
+/// `Barrier` is 0 for a whole block. `P` is the packet type of the kernel, or void.
 template <int Threads, int Barrier = 0, class P = void>
-class Group : public BlockOps<Group<Threads, Barrier, P>> {
+class Group : public BlockOps<Group<Threads, Barrier, P>>, private BarrierNumber<Barrier> {
   using Place = FragmentPlace<Threads, P>;
 
  public:
@@ -32,8 +52,11 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   template <class T>
   using FragmentOf = FragmentFor<T, T>;
 
-  __device__ Group(const Context& context, int first_thread = 0)
-      : context_(context), thread_(static_cast<int>(threadIdx.x) - first_thread), place_(thread_) {}
+  __device__ Group(const Context& context, int first_thread = 0, int barrier = Barrier)
+      : BarrierNumber<Barrier>(barrier),
+        context_(context),
+        thread_(static_cast<int>(threadIdx.x) - first_thread),
+        place_(thread_) {}
   __device__ ~Group() { store_epoch(); }
 
   __device__ int pe() const { return context_.team.me; }
@@ -359,7 +382,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     else if constexpr (Threads == 32)
       __syncwarp();
     else
-      named_barrier(Barrier, Threads);
+      named_barrier(this->barrier(), Threads);
   }
 
   // --- atomics
@@ -498,8 +521,10 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   __device__ void parallel_for(int n, F&& body) {
     static_assert(Barrier == 0, "roles must not be nested");
     __syncthreads();
-    const int role = thread_ / (Width * 32);
-    if (role < n) run_role<Width, 0>(role, body);
+    if (const int role = thread_ / (Width * 32); role < n) {
+      Group<Width * 32, kBarrierOfRole, P> group(context_, role * Width * 32, role + 1);
+      body(group, role);
+    }
     __syncthreads();
   }
 
@@ -538,7 +563,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
   template <class F>
   __device__ auto once(Order order, F operation) {
     __shared__ unsigned long long results[16];
-    unsigned long long& result = results[Barrier];
+    unsigned long long& result = results[this->barrier()];
     sync();
     if (thread_ == 0) {
       if (order == Order::kRelease || order == Order::kAcqRel) fence_system();
@@ -549,19 +574,6 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
     const auto value = static_cast<decltype(operation())>(result);
     sync();  // all threads have read it
     return value;
-  }
-
-  /// A role's barrier is part of its type, so the role's number picks one of 15 forms.
-  template <int Width, int Candidate, class F>
-  __device__ void run_role(int role, F& body) {
-    if constexpr (Candidate < 15 && (Candidate + 1) * Width * 32 <= Threads) {
-      if (role == Candidate) {
-        Group<Width * 32, Candidate + 1, P> group(context_, Candidate * Width * 32);
-        body(group, role);
-      } else {
-        run_role<Width, Candidate + 1>(role, body);
-      }
-    }
   }
 
   /// A barrier after a wait. If one thread of the group timed out, all threads end here. Later code would read data
@@ -582,7 +594,7 @@ class Group : public BlockOps<Group<Threads, Barrier, P>> {
       __syncwarp();
       return __any_sync(~0U, mine) != 0;
     } else {
-      return named_barrier_or(Barrier, Threads, mine);
+      return named_barrier_or(this->barrier(), Threads, mine);
     }
   }
   __device__ void store_epoch() const {
