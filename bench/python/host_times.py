@@ -137,9 +137,10 @@ def main() -> None:
                 rows.append({"operation": name, "form": form, "us": us, "least_us": least, "most_us": most})
                 if dist.get_rank() == 0:
                     print(f"{name:21} {form:26} {us:7.1f} us ({least:.1f} to {most:.1f})", flush=True)
-    if arguments.out and dist.get_rank() == 0:
-        with open(arguments.out, "w") as file:
-            json.dump({"version": torch.__version__, "processes": dist.get_world_size(), "rows": rows}, file, indent=1)
+            if arguments.out and dist.get_rank() == 0:  # after each operation: time may run out
+                with open(arguments.out, "w") as file:
+                    head = {"version": torch.__version__, "processes": dist.get_world_size()}
+                    json.dump(head | {"rows": rows}, file, indent=1)
     tt.shutdown()
     dist.destroy_process_group()
 

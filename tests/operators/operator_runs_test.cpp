@@ -65,6 +65,36 @@ TEST(AllGatherGemm, SeveralBShareOneGather) {
   }
 }
 
+/// Calls whose rows travel before the GEMM, or not at all, with fewer rows than the plan has.
+TEST(AllGatherGemm, CopiesOfSmsBeforeTheGemmAreComplete) {
+  constexpr Size m = 24, most = 40, k = 16;
+  for (const auto& [pes, form] : {std::pair{1, Form::kOverlapped}, {1, Form::kSequential}, {3, Form::kSequential}}) {
+    int wrong = 0;
+    Simulation(load_machine("h200x8"), pes, small()).run([&](World& world) {
+      OperatorOptions options{.m = most, .n = 8 * world.num_pes(), .k = k, .type = DType::kF32, .form = form};
+      options.copy_by = CopyBy::kSm;
+      options.tile_m = options.tile_n = 16;
+      const auto floats = [&](Size count) { return world.heap().allocate_local<float>(count, "matrix"); };
+      float *const a = floats(m * k), *const gathered = floats(m * k), *const weights = floats(8 * k);
+      float* const result = floats(m * 8);
+      test::fill(a, 0, 0, split(m, world.num_pes())[world.pe()], {0, k});
+      test::fill(weights, 0, 1, {0, 8}, {0, k});
+      const void* const b = weights;
+      void* const c = result;
+      Stream stream = world.make_stream("main");
+      const auto plan = make_operator(world, Operator::kAllGatherGemm, options);
+      for (int run = 0; run < 3; ++run)
+        plan->run(stream, {.m = m, .a = a, .b = {&b, 1}, .c = {&c, 1}, .gathered = gathered});
+      stream.synchronize();
+      for (Size i = 0; i < m; ++i) {
+        for (Size j = 0; j < 8; ++j) wrong += result[i * 8 + j] != dot(i, j, k);
+        for (Size l = 0; l < k; ++l) wrong += gathered[i * k + l] != element(0, 0, i, l);
+      }
+    });
+    EXPECT_EQ(wrong, 0) << name(form) << " on " << pes;
+  }
+}
+
 /// Where the heap's next buffers would lie: the same before and after runs that allocate nothing.
 struct HeapMark {
   explicit HeapMark(World& world)

@@ -96,6 +96,12 @@ def test_killed_process_is_named_by_all_others(backend, tmp_path):
         assert "PE 1 is gone" in out
 
 
+def test_exit_with_open_groups_never_hangs(tmp_path):
+    rounds = 34  # three processes end in each, so more than 100 times
+    for text in run("program_exits.py", 3, tmp_path, str(rounds)):
+        assert text == f"{rounds} ends"
+
+
 def test_llama_gives_the_same_tokens(tmp_path):
     program = "../../../examples/llama/llama.py"
     place = ["--rendezvous", f"file://{tmp_path / 'rendezvous'}"]

@@ -47,8 +47,11 @@ GatherTransport::GatherTransport(World& world, const Settings& settings)
                 heap.allocate_local<Epoch>(1, "all_gather_gemm epoch"),
                 team_.one_node() || direction_ == Direction::kPull};
   }
+  // Without a GEMM beside them, blocks that copy need no stream of their own, whose events cost time on the host.
+  const bool in_main = settings.options.form == Form::kSequential && copy_by_ == CopyBy::kSm && team_.one_node();
   // The links of a mesh are filled concurrently, a port into a switch by one peer after the other.
-  const int streams = full_mesh_ && copy_by_ == CopyBy::kCopyEngine ? std::max(1, order_.peers()) : 1;
+  const bool concurrent = full_mesh_ && copy_by_ == CopyBy::kCopyEngine;
+  const int streams = in_main ? 0 : concurrent ? std::max(1, order_.peers()) : 1;
   for (int i = 0; i < streams; ++i) copies_.push_back(world.make_stream("copies " + std::to_string(i)));
   if (copy_by_ == CopyBy::kCopyEngine && direction_ == Direction::kPull) offers_.emplace(world.make_stream("offers"));
   if (!team_.one_node()) rail_.emplace(world.make_stream("rail"));
@@ -58,10 +61,11 @@ void GatherTransport::begin(Stream& main, const std::byte* own, Size m) {
   rows_.rows = m;
   // It comes before the GEMM, beside which it might find no SM.
   main.launch<AcquireBuffer>(kOneWarp, acquire_);
+  if (copies_.empty()) return launch_sm_kernel(main, own);
   copies_.front().wait_for(main);
   for (std::size_t i = 1; i < copies_.size(); ++i) copies_[i].wait_for(copies_.front());
   send_to_rail(copies_.front(), own);
-  if (copy_by_ == CopyBy::kSm) return launch_sm_kernel(own);
+  if (copy_by_ == CopyBy::kSm) return launch_sm_kernel(copies_.front(), own);
   if (direction_ == Direction::kPush) return push_by_copy_engine(own);
   notify_by_copy_engine(own);
   pull_by_copy_engine();
@@ -138,15 +142,13 @@ void GatherTransport::pull_by_copy_engine() {
   }
 }
 
-void GatherTransport::launch_sm_kernel(const std::byte* own) {
+void GatherTransport::launch_sm_kernel(Stream& stream, const std::byte* own) {
   const Grid grid{sms_, kSmThreads};
   const bool at_once = full_mesh_ && order_.peers() <= AllGatherPush::kMostRoles;
   if (direction_ == Direction::kPush)
-    copies_.front().launch<AllGatherPush>(grid,
-                                          {own, gathered_, ready_, acquire_.epoch, rows_, row_bytes_, order_, at_once});
+    stream.launch<AllGatherPush>(grid, {own, gathered_, ready_, acquire_.epoch, rows_, row_bytes_, order_, at_once});
   else
-    copies_.front().launch<AllGatherPull>(
-        grid, {own, gathered_, in_place_, ready_, acquire_.epoch, rows_, row_bytes_, order_});
+    stream.launch<AllGatherPull>(grid, {own, gathered_, in_place_, ready_, acquire_.epoch, rows_, row_bytes_, order_});
 }
 
 void GatherTransport::copy_chunk(Stream& stream, int owner, int part, const std::byte* from, Size from_row, int to) {

@@ -40,7 +40,7 @@ class GatherTransport {
   void push_by_copy_engine(const std::byte* own);
   void notify_by_copy_engine(const std::byte* own);
   void pull_by_copy_engine();
-  void launch_sm_kernel(const std::byte* own);
+  void launch_sm_kernel(Stream& stream, const std::byte* own);
   void send_to_rail(Stream& main, const std::byte* own);
   /// Copies one chunk from `from` (which starts like the gathered buffer at `from_row`) to PE `to`, and signals it
   /// there.
@@ -63,7 +63,7 @@ class GatherTransport {
   Signals ready_;             // [chunk]: it is in this PE's gathered buffer
   Signals in_place_;          // pull, [block][chunk]: it is in the gathered buffer of its holder in this node
   AcquireBuffer::Args acquire_;
-  std::vector<Stream> copies_;
+  std::vector<Stream> copies_;    // none: the copies are in the main stream
   std::optional<Stream> offers_;  // pull by copy engine: signals the data in place here
   std::optional<Stream> rail_;    // with several nodes
 };
