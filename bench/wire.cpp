@@ -85,6 +85,7 @@ class ProxyEnd final : public End {
     endpoint->connect(addresses);
     ProxySetup setup;
     setup.place = {memory_.data(), kPart, 2, me, 1};
+    setup.access = std::make_shared<HostAccess>(setup.place);
     setup.ring = [this] {
       ++rung_;
       rung_.notify_all();

@@ -15,6 +15,7 @@ namespace tandem::wire {
 struct Reading {
   View data;
   std::uint64_t number = 0;  ///< of the reading, for `is_read`
+  bool stays = false;        ///< the memory is there as long as the Access, and its contents until `release`
 };
 
 /// One proxy's thread uses it; any thread may call `kernel_requests`.
@@ -53,7 +54,14 @@ class Access {
 /// The memory of a PE on CPUs.
 class HostAccess : public Access {
  public:
-  Reading read(const std::byte* from, Size bytes) override { return {{from, static_cast<std::size_t>(bytes)}}; }
+  /// The symmetric memory of `place` stays as long as the world. Memory of others may be unmapped once the world is
+  /// over.
+  explicit HostAccess(const Place& place = {}) : place_(place) {}
+  Reading read(const std::byte* from, Size bytes) override {
+    const auto from_base = reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(place_.base);
+    const bool stays = from_base < static_cast<std::uintptr_t>(place_.pes * place_.stride);
+    return {{from, static_cast<std::size_t>(bytes)}, 0, stays};
+  }
   void write(std::byte* to, View data) override {
     if (!data.empty()) std::memcpy(to, data.data(), data.size());
   }
@@ -68,6 +76,9 @@ class HostAccess : public Access {
     else
       at.fetch_add(value, std::memory_order_release);
   }
+
+ private:
+  const Place place_;
 };
 
 }  // namespace tandem::wire

@@ -13,6 +13,8 @@
 
 namespace tandem::wire {
 
+using OnSent = std::function<void()>;
+
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -24,9 +26,9 @@ class Endpoint {
   virtual void connect(const std::vector<Bytes>& addresses) = 0;
   /// Returns the most bytes of a message.
   virtual Size most_bytes() const = 0;
-  /// Sends `header`, followed by `data`, to a PE. Both may change afterwards. Returns false if there is no room now.
-  /// Throws RuntimeFailure.
-  virtual bool send(int pe, View header, View data) = 0;
+  /// Sends `header`, followed by `data`, to a PE. Returns false if there is no room now. Both may change afterwards.
+  /// With `sent`, the data has to stay until that is called, in this call or by `poll`. Throws RuntimeFailure.
+  virtual bool send(int pe, View header, View data, const OnSent& sent) = 0;
   /// Passes a message that has arrived to `take`. Returns false if there is none.
   virtual bool poll(const std::function<void(View)>& take) = 0;
   /// Blocks until a message may have arrived, there may be room again, or `wake` is called, for `ms` at most.

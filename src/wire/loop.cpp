@@ -43,17 +43,24 @@ class LoopEndpoint final : public Endpoint {
   void connect(const std::vector<Bytes>&) override {}
   Size most_bytes() const override { return Size{64} << 10; }
 
-  bool send(int pe, View header, View data) override {
-    Bytes message(header.begin(), header.end());
-    message.insert(message.end(), data.begin(), data.end());
-    if (happens(disorder_.lost_per_mille)) return true;
-    Loop::Inbox& inbox = *inboxes_[static_cast<std::size_t>(pe)];
-    if (happens(disorder_.repeated_per_mille)) inbox.add(message, delay());
-    inbox.add(std::move(message), delay());
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    Departure departure{pe, {header.begin(), header.end()}, data, sent, sent ? delay() : 0};
+    if (departure.polls == 0)
+      depart(departure);
+    else
+      departures_.push_back(std::move(departure));
     return true;
   }
 
   bool poll(const std::function<void(View)>& take) override {
+    for (auto next = departures_.begin(); next != departures_.end();) {
+      if (--next->polls > 0) {
+        ++next;
+        continue;
+      }
+      depart(*next);
+      next = departures_.erase(next);
+    }
     std::unique_lock lock(own_.mutex);
     auto& messages = own_.messages;
     if (messages.empty()) return false;
@@ -68,6 +75,7 @@ class LoopEndpoint final : public Endpoint {
   }
 
   void wait(int ms) override {
+    if (!departures_.empty()) return;
     std::unique_lock lock(own_.mutex);
     own_.changed.wait_for(lock, std::chrono::milliseconds(ms), [&] { return own_.is_woken || !own_.messages.empty(); });
     own_.is_woken = false;
@@ -80,6 +88,25 @@ class LoopEndpoint final : public Endpoint {
   }
 
  private:
+  /// A message whose data is still where the sender has it.
+  struct Departure {
+    int pe;
+    Bytes message;
+    View data;
+    OnSent sent;
+    int polls;  ///< until it departs
+  };
+
+  void depart(Departure& departure) {
+    Bytes& message = departure.message;
+    message.insert(message.end(), departure.data.begin(), departure.data.end());
+    if (departure.sent) departure.sent();
+    if (happens(disorder_.lost_per_mille)) return;
+    Loop::Inbox& inbox = *inboxes_[static_cast<std::size_t>(departure.pe)];
+    if (happens(disorder_.repeated_per_mille)) inbox.add(message, delay());
+    inbox.add(std::move(message), delay());
+  }
+
   bool happens(int per_mille) { return per_mille > 0 && static_cast<int>(random_() % 1000) < per_mille; }
   int delay() {
     return disorder_.delayed_polls == 0 ? 0
@@ -90,6 +117,7 @@ class LoopEndpoint final : public Endpoint {
   Loop::Inbox& own_;
   const Disorder disorder_;
   std::mt19937_64 random_;
+  std::deque<Departure> departures_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace tandem::wire {
 /// The disorder that tests make, the same for the same seed and the same calls.
 struct Disorder {
   std::uint64_t seed = 0;
-  int delayed_polls = 0;       ///< a message waits for at most so many polls; later ones overtake it
+  int delayed_polls = 0;       ///< a message waits for at most so many polls, data that stays for its sender's too
   int repeated_per_mille = 0;  ///< messages that arrive twice
   int lost_per_mille = 0;      ///< messages that never arrive, against the contract
 };

@@ -81,11 +81,13 @@ class Proxy {
     Size done = 0;      ///< bytes that are in messages, or asked for
     int next_peer = 0;  ///< of a flush
   };
-  /// A message of a request. It waits for its data, which is read beside that of others, and for room.
+  /// A message of a request. It waits for its data, which is read beside that of others, and for room. Then it is under
+  /// way, until its data is sent.
   struct Outgoing {
     Header header;
     std::optional<Reading> reading = {};
     std::optional<Counts> ends = {};  ///< requests up to which all is sent with it
+    bool is_sent = false;
   };
   /// An answer to a PE that asked, or news for it.
   struct Answer {
@@ -126,7 +128,9 @@ class Proxy {
   bool begin_get(Current& current);
   bool begin_flush(Current& current);
   void ask(Header header, std::byte* to);
-  bool send(Header header, View payload);
+  bool set_out(Outgoing& message);
+  bool note_sent();
+  bool send(Header header, View payload, const OnSent& sent = nullptr);
   View data_of(const std::optional<Reading>& reading) const { return reading ? reading->data : View{}; }
   void receive(View message);
   void carry_out_next(Peer& from, const Header& header, View message);
@@ -149,6 +153,7 @@ class Proxy {
   std::vector<Peer> peers_;
   std::optional<Current> current_;
   std::deque<Outgoing> outgoing_;  // messages of requests, in their order
+  std::size_t under_way_ = 0;      // of them, from the first on
   std::deque<Answer> answers_;
   std::map<std::uint64_t, Asked> asked_;     // by the number that the answer repeats
   std::map<std::uint64_t, Open> open_;       // by request

@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "bootstrap/protocol/socket.h"
 #include "wire/fabric/fabric.h"
 #include "wire/pes.h"
@@ -31,18 +33,27 @@ class FabricConnections : public ::testing::Test {
     std::memcpy(&at, address.data() + kPassBytes, sizeof at);
     return ntohs(at.sin_port);
   }
-  /// Sends a message, and returns what the other end receives.
-  Bytes exchange(int from, View header, View data) {
+  /// Sends a message, and returns what the other end receives. The data is lost as soon as it may be.
+  Bytes exchange(int from, View header, Bytes data, bool stays) {
     bool is_sent = false, has_come = false;
     Bytes got;
+    const auto lose_data = [&] { std::fill(data.begin(), data.end(), std::byte{}); };
+    const OnSent sent = stays ? OnSent(lose_data) : nullptr;
     await([&] {
-      is_sent = is_sent || ends_[static_cast<std::size_t>(from)]->send(1 - from, header, data);
+      if (!is_sent) {
+        is_sent = ends_[static_cast<std::size_t>(from)]->send(1 - from, header, data, sent);
+        if (is_sent && !stays) lose_data();
+      }
       for (auto& end : ends_)
         end->poll([&](View message) {
           got.assign(message.begin(), message.end());
           has_come = true;
         });
       return has_come;
+    });
+    await([&] {
+      ends_[static_cast<std::size_t>(from)]->poll([](View) {});
+      return data.empty() || data[0] == std::byte{};
     });
     return got;
   }
@@ -54,7 +65,7 @@ class FabricConnections : public ::testing::Test {
         for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 5 + 1);
         Bytes all = header;
         all.insert(all.end(), data.begin(), data.end());
-        EXPECT_EQ(exchange(from, header, data), all) << bytes;
+        for (const bool stays : {false, true}) EXPECT_EQ(exchange(from, header, data, stays), all) << bytes;
       }
   }
 
@@ -97,7 +108,7 @@ TEST_F(FabricConnections, RefuseACallerWithoutThePass) {
     return !error.empty();
   });
   EXPECT_THAT(error, ::testing::HasSubstr("libfabric: connection to PE 0: "));
-  EXPECT_FALSE(caller->send(0, Bytes(64), {}));
+  EXPECT_FALSE(caller->send(0, Bytes(64), {}, nullptr));
   connect();
   expect_messages();
 }
@@ -110,7 +121,7 @@ TEST_F(FabricConnections, SendNothingToAPeThatHasGone) {
   const Bytes data(100'000);
   await([&] {
     ends_[0]->poll([](View) {});
-    return !ends_[0]->send(1, data, {});
+    return !ends_[0]->send(1, data, {}, nullptr);
   });
 }
 

@@ -26,9 +26,9 @@ class Watched final : public Wrapped {
 
   Watched(std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), state_(state) {}
 
-  bool send(int pe, View header, View data) override {
+  bool send(int pe, View header, View data, const OnSent& sent) override {
     ++state_.sent[static_cast<std::size_t>(pe)];
-    return state_.is_cut || inner_->send(pe, header, data);
+    return state_.is_cut || inner_->send(pe, header, data, sent);
   }
   void wait(int ms) override {
     inner_->wait(ms);

@@ -36,6 +36,8 @@ tandem_wire_mutant(heartbeats proxy "s/send\\(header, \\{\\}\\);  .*/{}/" "Heart
 tandem_wire_mutant(answers_to_flushes proxy "/::ask/,/^}/ s/\\+\\+open_.*//"
                    "Proxies.AnswerFlushesOnceTheOtherSideHasAnswered")
 tandem_wire_mutant(data_before_answers proxy "s/!setup_.access->are_written\\(answer.writes\\)/false/" "KernelRequests.AreAnsweredOnceDataIsInPlace")
+tandem_wire_mutant(data_until_it_is_sent proxy "s/&message\\] \\{ message.is_sent = true; \\}/] {}/; s/if \\(is_uncopied\\)/& message.is_sent = true;\\n&/"
+                   "Proxies.ReadDataWhereItIsUntilItIsSent")
 tandem_wire_mutant(rings proxy "s/if \\(is_awaited\\)/if (is_awaited \\&\\& false)/" "Proxies.RingForThoseWhoWaitAlone")
 tandem_wire_mutant(pass_of_callers fabric/connections "s/sodium_memcmp\\(.*\\) == 0/true/"
                    "FabricConnections.RefuseACallerWithoutThePass")

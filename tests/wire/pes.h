@@ -47,7 +47,9 @@ class Wrapped : public Endpoint {
   Bytes address() const override { return inner_->address(); }
   void connect(const std::vector<Bytes>& addresses) override { inner_->connect(addresses); }
   Size most_bytes() const override { return inner_->most_bytes(); }
-  bool send(int pe, View header, View data) override { return inner_->send(pe, header, data); }
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    return inner_->send(pe, header, data, sent);
+  }
   bool poll(const std::function<void(View)>& take) override { return inner_->poll(take); }
   void wait(int ms) override { inner_->wait(ms); }
   void wake() override { inner_->wake(); }
@@ -88,7 +90,7 @@ class Pes {
       };
       setup.is_over = [this] { return is_over_.load(); };
       setup.on_error = [this, pe](const std::exception_ptr& error) { note(pe, error); };
-      if (all.access) setup.access = all.access(pe);
+      setup.access = all.access ? all.access(pe) : std::make_shared<HostAccess>(setup.place);
       if (all.heartbeat) {
         setup.heartbeat = all.heartbeat(pe);
         setup.heartbeat->host_size = all.host_size;

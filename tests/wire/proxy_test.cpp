@@ -1,6 +1,8 @@
 // Requests between proxies, over messages that are late, out of order and repeated.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "wire/pes.h"
 
 namespace tandem::wire {
@@ -9,6 +11,7 @@ namespace {
 using testing::await;
 using ::testing::HasSubstr;
 using testing::Pes;
+using testing::PesSetup;
 using testing::Wrapped;
 
 constexpr Size kWord = Pes::kBytes - 8;
@@ -98,6 +101,80 @@ TEST(Proxies, TellWhenASourceMayChange) {
   EXPECT_EQ(pes.word(1, 0), 1U);
 }
 
+/// Data in symmetric memory is sent from there, perhaps polls later. Its source may change once it is sent.
+TEST(Proxies, ReadDataWhereItIsUntilItIsSent) {
+  constexpr Size kEach = 10'000;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    Pes pes(2, {.disorder = {.seed = seed, .delayed_polls = 2000}});
+    const auto place_of = [](int value) { return 1024 + value * kEach; };
+    for (int value = 1; value <= 20; ++value) {
+      std::memset(pes.memory(0), value, kEach);
+      const std::uint64_t number = pes.post(0, with_word(put(1, pes.memory(0), place_of(value), kEach), 1));
+      await([&] { return pes.proxy(0).mailbox().is_sent(number); });
+    }
+    pes.settle(0);
+    for (int value = 1; value <= 20; ++value) {
+      const View got(pes.memory(1) + place_of(value), kEach);
+      ASSERT_TRUE(std::all_of(got.begin(), got.end(), [&](std::byte one) { return one == std::byte(value); }))
+          << "seed " << seed << ", value " << value;
+    }
+  }
+}
+
+/// Notes whether data has to stay, and may keep it for ever.
+class Keeping final : public Wrapped {
+ public:
+  struct State {
+    std::atomic<int> staying{0}, copied{0};
+    bool is_for_ever = false;
+  };
+  Keeping(std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), state_(state) {}
+
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    ++(sent ? state_.staying : state_.copied);
+    return Wrapped::send(pe, header, data, sent && state_.is_for_ever ? OnSent([] {}) : sent);
+  }
+
+ private:
+  State& state_;
+};
+
+PesSetup with(Keeping::State& state, Seal seal = Seal::kHeaders) {
+  return {.seal = seal, .wrap = [&state](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+            if (pe != 0) return inner;
+            return std::make_unique<Keeping>(std::move(inner), state);
+          }};
+}
+
+TEST(Proxies, CopyDataThatIsShortOrForeignOrEncrypted) {
+  const Bytes foreign(10'000);
+  const auto staying = [&](Size bytes, bool is_foreign, Seal seal) {
+    Keeping::State state;
+    Pes pes(2, with(state, seal));
+    const void* const source = is_foreign ? foreign.data() : pes.memory(0);
+    pes.post(0, with_word(put(1, const_cast<void*>(source), 1024, bytes), 1));
+    await([&] { return pes.word(1, kWord) == 1; });
+    return state.staying.load();
+  };
+  EXPECT_EQ(staying(10'000, false, Seal::kHeaders), 1);
+  EXPECT_EQ(staying(100, false, Seal::kHeaders), 0);
+  EXPECT_EQ(staying(10'000, true, Seal::kHeaders), 0);
+  EXPECT_EQ(staying(10'000, false, Seal::kAll), 0);
+}
+
+/// A message that is under way holds up no wait once the world is over.
+TEST(Proxies, NoteAllAsSentWhereTheWorldIsOver) {
+  Keeping::State state;
+  state.is_for_ever = true;
+  Pes pes(2, with(state));
+  const std::uint64_t number = pes.post(0, with_word(put(1, pes.memory(0), 1024, 10'000), 1));
+  await([&] { return pes.word(1, kWord) == 1; });
+  EXPECT_FALSE(pes.proxy(0).mailbox().is_sent(number));
+  pes.post(0, put(1, pes.memory(0), Pes::kBytes, 8));
+  await([&] { return pes.proxy(0).mailbox().is_sent(number); });
+  EXPECT_THAT(pes.error(), HasSubstr("PE 0 reaches for bytes"));
+}
+
 /// Nobody waits for requests that are only posted, so nobody is woken for them. A wait is woken, and misses no ring.
 TEST(Proxies, RingForThoseWhoWaitAlone) {
   std::atomic<std::uint32_t> rung{0};
@@ -179,8 +256,8 @@ class Held final : public Wrapped {
   };
   Held(int pe, std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), pe_(pe), state_(state) {}
 
-  bool send(int pe, View header, View data) override {
-    const bool done = Wrapped::send(pe, header, data);
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    const bool done = Wrapped::send(pe, header, data, sent);
     if (pe_ == 0 && done) ++state_.sent;
     return done;
   }
@@ -243,14 +320,14 @@ class Noisy final : public Wrapped {
  public:
   using Wrapped::Wrapped;
 
-  bool send(int pe, View header, View data) override {
+  bool send(int pe, View header, View data, const OnSent& sent) override {
     Bytes changed(header.begin(), header.end());
     changed[static_cast<std::size_t>(sent_ % kHeaderBytes)] ^= std::byte{1};
-    inner_->send(pe, changed, data);
-    inner_->send(pe, header.first(static_cast<std::size_t>(sent_ % kHeaderBytes)), {});
-    inner_->send(pe, Bytes(static_cast<std::size_t>(sent_ % 200), static_cast<std::byte>(sent_)), {});
+    inner_->send(pe, changed, data, nullptr);
+    inner_->send(pe, header.first(static_cast<std::size_t>(sent_ % kHeaderBytes)), {}, nullptr);
+    inner_->send(pe, Bytes(static_cast<std::size_t>(sent_ % 200), static_cast<std::byte>(sent_)), {}, nullptr);
     ++sent_;
-    return inner_->send(pe, header, data);
+    return inner_->send(pe, header, data, sent);
   }
 
  private:

@@ -187,6 +187,12 @@ TEST(Hosts, ThatTakeTurnsAreRefused) {
       {"TANDEM_TEST_INVALID=1", "TANDEM_TEST_ERROR=hosts: PEs 0, 2 on host a, PEs 1 on host b given, allowed are"}));
 }
 
+TEST(Hosts, RecordOneTimeline) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
+  expect_good_ends(start("record_between_hosts", {2, 2}));
+  expect_good_ends(start("record_between_hosts", {3, 1}));
+}
+
 /// Hosts with a network of their own, with two PEs each.
 class NameSpaces : public ::testing::Test {
  protected:
@@ -262,6 +268,20 @@ TEST_F(NameSpaces, MeetByTheVariablesOfLaunchers) {
     }
     expect_good_ends(std::exchange(all_, {}));
   }
+}
+
+/// The clock of the second host is 1,000 s ahead.
+TEST_F(NameSpaces, RecordOneTimelineByTwoClocks) {
+  if (!TwoHosts::have_clocks()) GTEST_SKIP() << "this system lets no process have a time name space (unshare --time)";
+  std::string id = "new:" + TwoHosts::address(0);
+  for (int pe = 0; pe < kPes; ++pe) {
+    const std::vector<std::string> arguments{"record_between_hosts", id, std::to_string(pe), std::to_string(kPes)};
+    const auto variables = on_host(pe / 2, {"TANDEM_TEST_AHEAD_S=1000"});
+    all_.push_back(pe < 2 ? hosts_.start(0, TANDEM_WORLD_PEER, arguments, variables)
+                          : hosts_.start_ahead(1, 1000, TANDEM_WORLD_PEER, arguments, variables));
+    if (pe == 0) id = read_line(all_[0]);
+  }
+  expect_good_ends(std::move(all_));
 }
 
 /// A host of two sends no more than the algorithm needs. Headers and heartbeats are a little more.

@@ -363,6 +363,7 @@ int run_peer(int argc, char** argv) {
     Programs all = programs();
     all.merge(Programs(programs_between_hosts()));
     all.merge(Programs(programs_of_fabric()));
+    all.merge(Programs(programs_of_recording()));
     all.merge(Programs(programs_after_faults()));
     const auto found = all.find(what);
     if (found == all.end()) return 2;

@@ -27,6 +27,8 @@ void meet_by_environment();
 const Programs& programs_between_hosts();
 /// Returns the programs of PEs whose memory has fabric handles.
 const Programs& programs_of_fabric();
+/// Returns the programs of PEs whose work is recorded.
+const Programs& programs_of_recording();
 /// Returns the programs of a PE that outlives worlds.
 const Programs& programs_after_faults();
 

@@ -72,6 +72,17 @@ class TwoHosts {
     }
     return 0;
   }
+  /// Returns whether processes can have a clock of their own here: a time name space.
+  static bool have_clocks() { return run(kOtherClock + std::string(" 1 true")); }
+  /// Starts a program on a host whose clock is some seconds ahead.
+  bootstrap::testing::Process start_ahead(int host, int seconds, const std::string& program,
+                                          const std::vector<std::string>& arguments,
+                                          const std::vector<std::string>& variables) const {
+    std::vector<std::string> all = words(kOtherClock + std::string(" ") + std::to_string(seconds));
+    all.push_back(program);
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return start(host, all.front(), {all.begin() + 1, all.end()}, variables);
+  }
   /// Starts a program on a host.
   bootstrap::testing::Process start(int host, const std::string& program, const std::vector<std::string>& arguments,
                                     const std::vector<std::string>& variables) const {
@@ -86,6 +97,7 @@ class TwoHosts {
     for (const char letter : text) letter == ' ' ? all.emplace_back() : all.back() += letter;
     return all;
   }
+  static constexpr const char* kOtherClock = "unshare --fork --time --monotonic";
   static std::string link(int host) { return host == 0 ? "link_a" : "link_b"; }
   std::string id(int host) const { return std::to_string(keepers_[static_cast<std::size_t>(host)].id()); }
   static bool run(const std::string& command) {

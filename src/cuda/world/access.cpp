@@ -94,7 +94,7 @@ wire::Reading GpuAccess::read(const std::byte* from, Size bytes) {
   free_.pop_back();
   check(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, reading_), "a copy for another node");
   store_behind(reading_, &pinned_->read, ++reads_);
-  return {{to, size}, reads_};
+  return {{to, size}, reads_, true};
 }
 
 bool GpuAccess::is_read(const wire::Reading& reading) {

@@ -55,7 +55,7 @@ class HostDevices : public world::Devices {
   std::unique_ptr<world::DeviceStream> borrow_stream(const world::StreamUse& use, void* native,
                                                      world::Profiler* profiler) override;
 
-  Size clock_mail_bytes() const override { return HostProfiler::kMailBytes; }
+  Size clock_mail_bytes() const override { return sizeof(Signal); }
   std::unique_ptr<world::Profiler> make_profiler(const world::ProfilerSetup& setup) override;
 
  private:

@@ -17,8 +17,8 @@ HostProfiler::HostProfiler(const world::ProfilerSetup& setup)
       room_(setup.options.bytes / Size{sizeof(cuda::Record)}),
       machine_(setup.machine),
       book_(setup.book),
-      clocks_(setup.pes),
-      meet_(setup.meet) {
+      from_first_(setup.from_first),
+      compare_hosts_(setup.compare_hosts) {
   if (operations_ < 1)
     throw InvalidArgument(fmt::format("record.operations: {} given, at least 1 is needed", operations_));
   for (const world::ClockPe& own : setup.pes) pes_.push_back(own.stream == nullptr ? nullptr : std::make_unique<Pe>());
@@ -66,18 +66,13 @@ void HostProfiler::turn(int number, bool on) {
 
 void HostProfiler::align() {
   is_converted_ = false;
+  if (compare_hosts_) last_offsets_ = compare_hosts_();
   if (began_ != 0) return;
-  const auto mail = [&](std::size_t pe) {
-    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(clocks_[pe].mail));
-  };
-  if (meet_) meet_();  // all PEs have cleared their mail
-  if (pes_.front() != nullptr) {
-    const std::uint64_t now = now_ns();
-    for (std::size_t pe = 0; pe < clocks_.size(); ++pe) mail(pe) = now;
-  }
-  if (meet_) meet_();
-  for (std::size_t pe = 0; pe < clocks_.size(); ++pe)
-    if (pes_[pe] != nullptr) began_ = mail(pe);
+  first_offsets_ = last_offsets_;
+  for (std::size_t pe = 0; pe < first_offsets_.size(); ++pe)
+    if (pes_[pe] != nullptr) ahead_ns_ = first_offsets_[pe].offset;
+  const std::uint64_t now = now_ns();
+  began_ = from_first_ ? from_first_(now) : now;
 }
 
 trace::GpuPart HostProfiler::part() const {
@@ -111,6 +106,8 @@ void HostProfiler::convert() {
   profile.machine = machine_;
   profile.pes = static_cast<int>(pes_.size());
   profile.clocks.resize(pes_.size());
+  for (std::size_t pe = 0; pe < first_offsets_.size(); ++pe)
+    profile.clocks[pe] = trace::ClockMap(first_offsets_[pe], last_offsets_[pe]);
   profile.origin = static_cast<std::int64_t>(began_);
   world::Drawing drawing = world::draw(std::move(profile), book_, parts);
   timeline_ = std::move(drawing.timeline);
@@ -130,6 +127,8 @@ const ProfileInfo& HostProfiler::info() {
   return info_;
 }
 
-double HostProfiler::time_us() const { return static_cast<double>(now_ns() - began_) / 1e3; }
+double HostProfiler::time_us() const {
+  return static_cast<double>(static_cast<std::int64_t>(now_ns() - began_) - ahead_ns_) / 1e3;
+}
 
 }  // namespace tandem::host

@@ -1,5 +1,6 @@
 #pragma once
-/// The recorder of a world's work on CPUs. All PEs of a computer read the same clock.
+/// The recorder of a world's work on CPUs. All PEs of a computer read the same clock; those of other hosts are
+/// compared.
 
 #include <deque>
 #include <functional>
@@ -22,9 +23,6 @@ struct RecordedWork {
 
 class HostProfiler final : public world::Profiler {
  public:
-  /// The size of ClockPe::mail, which holds the beginning of the recording.
-  static constexpr Size kMailBytes = sizeof(std::uint64_t);
-
   explicit HostProfiler(const world::ProfilerSetup& setup);
 
   /// Notes work of PE `number` that the caller enqueues next in `stream`, and returns the place of its records. Returns
@@ -35,7 +33,7 @@ class HostProfiler final : public world::Profiler {
   void note_wait(int number, const void* stream, const detail::EventState* event);
 
   void turn(int number, bool on) override;
-  /// The first call agrees on the beginning, which is PE 0's.
+  /// The first call agrees on the beginning, which is PE 0's. Clocks of hosts are compared in each.
   void align() override;
   trace::GpuPart part() const override;
   void add(std::vector<trace::GpuPart> parts) override;
@@ -62,10 +60,12 @@ class HostProfiler final : public world::Profiler {
   const Size room_;  // records of a PE
   const std::string machine_;
   const world::AddressBook book_;
-  const std::vector<world::ClockPe> clocks_;
-  const std::function<void()> meet_;
-  std::uint64_t began_ = 0;
-  std::vector<std::unique_ptr<Pe>> pes_;  // null: another process's
+  const std::function<std::uint64_t(std::uint64_t)> from_first_;
+  const std::function<std::vector<trace::ClockOffset>()> compare_hosts_;
+  std::vector<trace::ClockOffset> first_offsets_, last_offsets_;  // by PE, from PE 0's clock; empty: there is one clock
+  std::uint64_t began_ = 0;                                       // by PE 0's clock
+  std::int64_t ahead_ns_ = 0;                                     // this host's clock at first, minus PE 0's
+  std::vector<std::unique_ptr<Pe>> pes_;                          // null: another process's
   std::vector<trace::GpuPart> others_;
   bool is_converted_ = false;
   trace::Timeline timeline_;

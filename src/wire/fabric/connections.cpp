@@ -36,7 +36,7 @@ class Connections final : public SlotEndpoint {
 
   Bytes address() const override;
   void connect(const std::vector<Bytes>& addresses) override;
-  bool send(int pe, View header, View data) override;
+  bool send(int pe, View header, View data, const OnSent& sent) override;
   bool poll(const std::function<void(View)>& take) override {
     if (listener_ != nullptr) meet();
     return SlotEndpoint::poll(take);
@@ -104,10 +104,10 @@ void Connections::connect(const std::vector<Bytes>& addresses) {
   if (missing_ == 0) listener_.reset();
 }
 
-bool Connections::send(int pe, View header, View data) {
+bool Connections::send(int pe, View header, View data, const OnSent& sent) {
   Peer& peer = peers_[static_cast<std::size_t>(pe)];
   if (!peer.is_connected) return false;
-  const long result = send_by(peer.endpoint.get(), FI_ADDR_UNSPEC, pe, header, data);
+  const long result = send_by(peer.endpoint.get(), FI_ADDR_UNSPEC, pe, header, data, sent);
   if (result != 0 && result != -FI_EAGAIN) take_send_error(pe, static_cast<int>(-result));
   return result == 0;
 }

@@ -41,8 +41,8 @@ class Datagrams final : public SlotEndpoint {
     }
   }
 
-  bool send(int pe, View header, View data) override {
-    const long result = send_by(endpoint_.get(), addresses_[static_cast<std::size_t>(pe)], pe, header, data);
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    const long result = send_by(endpoint_.get(), addresses_[static_cast<std::size_t>(pe)], pe, header, data, sent);
     if (result == -FI_EAGAIN) return false;
     check_fabric(result, fmt::format("message to PE {}", pe));
     return true;

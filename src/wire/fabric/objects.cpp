@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "bootstrap/protocol/socket.h"
 #include "tandem/error.h"
@@ -60,14 +61,14 @@ std::string SlotEndpoint::name() const {
 }
 
 void SlotEndpoint::make_slots() {
-  constexpr std::size_t bytes = (kSends + kReceives) * static_cast<std::size_t>(kFabricMessageBytes);
+  constexpr std::size_t bytes = (kSends + kReceives) * kRoom;
   memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);  // a page that no message needs is never touched
   if ((info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0)
     region_ = opened<fid_mr>("memory", [&](auto** to) {
       return ::fi_mr_reg(domain_.get(), memory_.get(), bytes, FI_SEND | FI_RECV, 0, 0, 0, to, nullptr);
     });
   for (std::size_t i = 0; i < kSends + kReceives; ++i) {
-    slots_.push_back({{}, memory_.get() + i * static_cast<std::size_t>(kFabricMessageBytes), -1});
+    slots_.push_back({{}, memory_.get() + i * kRoom, -1});
     if (i < kSends)
       free_.push_back(&slots_.back());
     else
@@ -80,20 +81,41 @@ void SlotEndpoint::receive_by(fid_ep* receiver) {
   receive_again();
 }
 
-long SlotEndpoint::send_by(fid_ep* sender, fi_addr_t to, int pe, View header, View data) {
+long SlotEndpoint::send_by(fid_ep* sender, fi_addr_t to, int pe, View header, View data, const OnSent& sent) {
   if (free_.empty()) return -FI_EAGAIN;
   const std::size_t bytes = header.size() + data.size();
   if (bytes <= most_injected_ && ++small_sends_ % kInjectedInARow != 0) {
     std::copy(data.begin(), data.end(), std::copy(header.begin(), header.end(), small_.begin()));
-    return ::fi_inject(sender, small_.data(), bytes, to);
+    const ssize_t result = ::fi_inject(sender, small_.data(), bytes, to);
+    if (result == 0 && sent) sent();
+    return result;
   }
   Slot& slot = *free_.back();
   slot.pe = pe;
-  std::memcpy(slot.bytes, header.data(), header.size());
-  if (!data.empty()) std::memcpy(slot.bytes + header.size(), data.data(), data.size());
-  const ssize_t result = ::fi_send(sender, slot.bytes, bytes, descriptor(), to, &slot.context);
+  const long result = send_slot(sender, to, slot, header, data, sent);
   if (result == 0) free_.pop_back();
   return result;
+}
+
+/// Sends the data from where it is if it stays, and if the provider reads memory that is not registered.
+long SlotEndpoint::send_slot(fid_ep* sender, fi_addr_t to, Slot& slot, View header, View data, const OnSent& sent) {
+  std::memcpy(slot.bytes, header.data(), header.size());
+  const bool is_in_parts = sent && region_ == nullptr && info_->tx_attr->iov_limit >= 2;
+  if (is_in_parts) {
+    const std::array<iovec, 2> parts{{{slot.bytes, header.size()}, {const_cast<std::byte*>(data.data()), data.size()}}};
+    const ssize_t result = ::fi_sendv(sender, parts.data(), nullptr, parts.size(), to, &slot.context);
+    if (result == 0) on_sent(slot) = sent;
+    return result;
+  }
+  if (!data.empty()) std::memcpy(slot.bytes + header.size(), data.data(), data.size());
+  const ssize_t result = ::fi_send(sender, slot.bytes, header.size() + data.size(), descriptor(), to, &slot.context);
+  if (result == 0 && sent) sent();
+  return result;
+}
+
+void SlotEndpoint::end_send(Slot& slot) {
+  free_.push_back(&slot);
+  if (const OnSent sent = std::exchange(on_sent(slot), nullptr)) sent();
 }
 
 bool SlotEndpoint::poll(const std::function<void(View)>& take) {
@@ -109,7 +131,7 @@ bool SlotEndpoint::poll(const std::function<void(View)>& take) {
     check_fabric(result, "completions");
     auto& slot = *static_cast<Slot*>(entry.op_context);
     if (slot.pe >= 0) {
-      free_.push_back(&slot);
+      end_send(slot);
       continue;
     }
     take(View(slot.bytes, entry.len));
@@ -125,14 +147,13 @@ void SlotEndpoint::take_error() {
   auto* const slot = static_cast<Slot*>(error.op_context);
   if (slot == nullptr) return;
   if (slot->pe < 0) return unposted_.push_back(slot);
-  free_.push_back(slot);
+  end_send(*slot);
   take_send_error(slot->pe, error.err);
 }
 
 bool SlotEndpoint::receive_into(Slot& slot) {
   slot.pe = -1;
-  const ssize_t result = ::fi_recv(receiver_, slot.bytes, static_cast<std::size_t>(kFabricMessageBytes), descriptor(),
-                                   FI_ADDR_UNSPEC, &slot.context);
+  const ssize_t result = ::fi_recv(receiver_, slot.bytes, kRoom, descriptor(), FI_ADDR_UNSPEC, &slot.context);
   if (result == -FI_EAGAIN) return false;
   check_fabric(result, "messages");
   return true;

@@ -62,7 +62,7 @@ class SlotEndpoint : public Endpoint {
   /// Gives slots to an endpoint that receives. It lives as long as this object.
   void receive_by(fid_ep* receiver);
   /// Sends a message by an endpoint that is connected or has the address `to`. Returns 0 or libfabric's error.
-  long send_by(fid_ep* sender, fi_addr_t to, int pe, View header, View data);
+  long send_by(fid_ep* sender, fi_addr_t to, int pe, View header, View data, const OnSent& sent);
   /// Takes the error of a message to a PE.
   virtual void take_send_error(int pe, int error) = 0;
 
@@ -74,10 +74,14 @@ class SlotEndpoint : public Endpoint {
  private:
   static constexpr std::size_t kSends = 16;
   static constexpr std::size_t kReceives = 32;
+  static constexpr auto kRoom = static_cast<std::size_t>(kFabricMessageBytes);  // bytes of a slot
   /// The next small message takes a slot, so that a receiver that stands still holds up the sender.
   static constexpr std::size_t kInjectedInARow = 16;
 
   void make_slots();
+  long send_slot(fid_ep* sender, fi_addr_t to, Slot& slot, View header, View data, const OnSent& sent);
+  void end_send(Slot& slot);
+  OnSent& on_sent(const Slot& slot) { return on_sent_[static_cast<std::size_t>(slot.bytes - memory_.get()) / kRoom]; }
   bool receive_into(Slot& slot);
   void receive_again();
   void take_error();
@@ -90,8 +94,9 @@ class SlotEndpoint : public Endpoint {
   std::unique_ptr<std::byte[]> memory_;
   Owned<fid_mr> region_;
   std::deque<Slot> slots_;
-  std::vector<Slot*> free_;     // for sends
-  std::deque<Slot*> unposted_;  // for receives
+  std::vector<Slot*> free_;             // for sends, which have the first slots
+  std::array<OnSent, kSends> on_sent_;  // by slot, of messages whose data is elsewhere
+  std::deque<Slot*> unposted_;          // for receives
   fid_ep* receiver_ = nullptr;
   std::array<std::byte, 128> small_ = {};  // a message that is sent before a call returns, without a completion
   std::size_t most_injected_ = 0;

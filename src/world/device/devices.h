@@ -47,8 +47,8 @@ class Devices {
   /// Returns whether kernels reach PEs of other nodes through a mailbox (wire/mailbox.h).
   virtual bool has_mailbox() const { return false; }
   /// Makes the access of a PE's proxy to its memory, for messages of at most `most` bytes.
-  virtual std::shared_ptr<wire::Access> make_access(int, const wire::Place&, Size) {
-    return std::make_shared<wire::HostAccess>();
+  virtual std::shared_ptr<wire::Access> make_access(int, const wire::Place& place, Size) {
+    return std::make_shared<wire::HostAccess>(place);
   }
   /// Wakes the waits of the context's PE: a proxy has changed its memory or taken its requests.
   virtual void wake_waits(const Context&) noexcept {}

@@ -32,6 +32,11 @@ struct ProfilerSetup {
   AddressBook book;
   /// Waits for the processes of all PEs, if there are several.
   std::function<void()> meet;
+  /// Returns the number that PE 0's process gives; null: there is one process. Collective.
+  std::function<std::uint64_t(std::uint64_t)> from_first;
+  /// Returns, by PE, the clock of its host minus that of PE 0's; PE 0 gets the errors too. Null: all PEs read one
+  /// clock. Collective.
+  std::function<std::vector<trace::ClockOffset>()> compare_hosts;
 };
 
 /// A recording that host programs of several PEs use in parallel, each for its own PE. `align` and `timeline` are

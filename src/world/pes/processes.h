@@ -10,6 +10,8 @@
 
 namespace tandem::world {
 
+class HostClocks;
+
 class Processes : public Pes {
  public:
   Processes(Devices& devices, const UniqueId& id, int pe, int pes, int device, const WorldOptions& options);
@@ -54,6 +56,7 @@ class Processes : public Pes {
 
   /// Returns whether the world spans several hosts.
   bool has_hosts() const { return pes_of_host_ < num_pes(); }
+  int pes_of_host() const { return pes_of_host_; }
 
   /// Sends the recordings of all PEs to PE 0. Collective; nothing may run meanwhile.
   void gather_profiles();
@@ -76,6 +79,8 @@ class Processes : public Pes {
   void test_links();
   void share_calls();
   void start_profiler(const WorldOptions& options);
+  std::vector<Bytes> recordings_for_first(const Bytes& own);
+  Bytes pass_to_first(const Bytes& own, int from);
 
   int exceptions_before_;
   bootstrap::WorldMember member_;
@@ -92,6 +97,7 @@ class Processes : public Pes {
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<bootstrap::SharedMemory> pulse_memory_;
   std::unique_ptr<wire::Proxy> proxy_;
+  std::unique_ptr<HostClocks> clocks_;  // null: one host, or nothing is recorded
 };
 
 }  // namespace tandem::world

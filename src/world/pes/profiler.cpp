@@ -4,9 +4,10 @@
 
 namespace tandem::world {
 
-std::unique_ptr<Profiler> make_profiler(const Pes& pes, std::vector<ClockPe> clocks, const WorldOptions& options,
-                                        std::function<void()> meet) {
-  AddressBook book;
+std::unique_ptr<Profiler> make_profiler(const Pes& pes, ProfilerSetup setup, const WorldOptions& options) {
+  setup.options = options.record;
+  setup.machine = pes.machine().name;
+  AddressBook& book = setup.book;
   book.place = [&pes](std::uint64_t address) -> trace::GpuPlace {
     const auto* const memory = reinterpret_cast<const std::byte*>(address);
     const Segment& segment = pes.segment();
@@ -17,8 +18,7 @@ std::unique_ptr<Profiler> make_profiler(const Pes& pes, std::vector<ClockPe> clo
   book.describe = [&pes, place = book.place](std::uint64_t address) {
     return place(address).pe < 0 ? std::string() : pes.describe(reinterpret_cast<const void*>(address));
   };
-  return pes.devices().make_profiler(
-      {std::move(clocks), options.record, pes.machine().name, std::move(book), std::move(meet)});
+  return pes.devices().make_profiler(setup);
 }
 
 Profiler& profiler_of(const Pes& pes) {

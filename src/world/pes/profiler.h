@@ -5,9 +5,8 @@
 
 namespace tandem::world {
 
-/// Makes the world's recording. `clocks` has an entry for each PE; see ProfilerSetup for `meet`.
-std::unique_ptr<Profiler> make_profiler(const Pes& pes, std::vector<ClockPe> clocks, const WorldOptions& options,
-                                        std::function<void()> meet = nullptr);
+/// Makes the world's recording. `setup` has an entry for each PE, and the functions of a world of processes.
+std::unique_ptr<Profiler> make_profiler(const Pes& pes, ProfilerSetup setup, const WorldOptions& options);
 
 /// Returns the world's recording. Throws Unsupported if nothing is recorded.
 Profiler& profiler_of(const Pes& pes);

@@ -65,13 +65,13 @@ Threads::Threads(Devices& devices, int pes, const WorldOptions& options, const w
   std::vector<int> used = numbers_of(pes_);
   used.resize(static_cast<std::size_t>(std::min(pes, devices.count())));  // the rest are these once more
   load_kernels(used);
-  std::vector<ClockPe> clocks;
+  ProfilerSetup recording;
   for (int i = 0; i < pes; ++i) {
     const Size words = cuda::wait_words_bytes(pes);
     allocator_.allocate_symmetric(i, MemoryKind::kControl, words, kWaitWordsName, words);
     devices.set_current(pe(i).device);
     clear(pe(i), i, kWaitWordsOffset, words, MemoryKind::kControl);
-    if (options.record.on) clocks.push_back(clock_of(i));
+    if (options.record.on) recording.pes.push_back(clock_of(i));
     if (options.compare_calls)
       calls_.push_back(std::make_unique<MismatchDetector>(
           i, [this](int pe, std::size_t plan) { return records_.of(pe, plan); },
@@ -79,7 +79,7 @@ Threads::Threads(Devices& devices, int pes, const WorldOptions& options, const w
             fail({bootstrap::FailureKind::kInvalidArgument, fmt::format("PE {}: {}", i, text)});
           }));
   }
-  if (options.record.on) profiler_ = make_profiler(*this, std::move(clocks), options);
+  if (options.record.on) profiler_ = make_profiler(*this, std::move(recording), options);
   if (needs_proxies()) start_proxies(disorder);
 }
 
