@@ -45,29 +45,29 @@ def cases():
     yield ops.merge_heads, (partial.bfloat16(), lse, True, True, group)
     yield ops.exchange_heads, ([leaf(4, size, 8), leaf(4, 2 * size, 3)], False, group)
     yield ops.exchange_heads, ([leaf(4 * size, 1, 8)], True, group)
-    x, ids = leaf(3, 24, dtype=torch.bfloat16), torch.tensor([[0, 1], [-1, size], [0, 0]])
+    x, ids = leaf(3, 32, dtype=torch.bfloat16), torch.tensor([[0, 1], [-1, size], [0, 0]])
     weights = leaf(3, 2)
     for layout, wire in (("sorted", "type"), ("in_place", "type"), ("by_expert", "quantised")):
         options = {"layout": layout, "wire": wire, "most_rows": 6 * size if layout == "by_expert" else 0}
-        routing = tt.route(ids, weights, experts=2 * size, hidden=24, **options)
+        routing = tt.route(ids, weights, experts=2 * size, hidden=32, **options)
         problem = routing.problem.arguments()
-        y = leaf(routing.arrays.sizes.rows, 24, dtype=torch.bfloat16)
+        y = leaf(routing.arrays.sizes.rows, 32, dtype=torch.bfloat16)
         yield ops.route, (ids, weights.detach(), *problem)
         yield ops.dispatch, (x if wire == "type" else x.detach(), None, routing.memory, True, *problem)
         both = (x if wire == "type" else x.detach(), None, ids, weights.detach(), True)
         yield ops.route_and_dispatch, (*both, *problem)
         if wire == "type":
-            yield ops.combine, (y, weights, routing.memory, leaf(3, 24, dtype=torch.bfloat16), *problem)
+            yield ops.combine, (y, weights, routing.memory, leaf(3, 32, dtype=torch.bfloat16), *problem)
     for wire in ("type", "quantised"):
         is_fp8 = wire != "type"
-        routing = tt.route(ids, weights, experts=2 * size, hidden=24, align=128, wire=wire)
+        routing = tt.route(ids, weights, experts=2 * size, hidden=32, align=128, wire=wire)
         problem, rows = routing.problem.arguments(), routing.arrays.sizes.rows
         codes = torch.float8_e4m3fn if is_fp8 else torch.bfloat16
-        first, second, a = (torch.ones(*shape).to(codes) for shape in ((2, 16, 24), (2, 24, 16), (rows, 16)))
+        first, second, a = (torch.ones(*shape).to(codes) for shape in ((2, 16, 32), (2, 32, 16), (rows, 16)))
         of_w, of_a = (torch.ones(2, 1, 1), torch.ones(rows, 1)) if is_fp8 else (None, None)
         rest = (None, of_w, "none", "rule", True)
         yield ops.dispatch_gemm, (x.detach(), first, routing.memory, *rest, *problem)
-        rest = (leaf(3, 24, dtype=torch.bfloat16), of_a, of_w, "rule")
+        rest = (leaf(3, 32, dtype=torch.bfloat16), of_a, of_w, "rule")
         yield ops.gemm_combine, (a, second, weights, routing.memory, *rest, *problem)
     for activation in ("none", "relu", "gelu", "silu"):
         weights = [leaf(8, 16).t(), leaf(4, 16).t()]

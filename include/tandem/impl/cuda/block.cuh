@@ -4,6 +4,7 @@
 /// A `Group` is a thread block or, within `parallel`, the warps of a role. `threads()` is known at compile time, so
 /// that loops over fragments unroll. Threads of a group synchronise only at its own barrier.
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -173,7 +174,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>>, private BarrierNumber
     if constexpr (kWarps == 1) {
       return static_cast<T>(own);
     } else {
-      __shared__ Sum of_warps[kWarps];
+      __shared__ Sum of_roles[kRolesOfBody][kWarps];
+      Sum* const of_warps = of_roles[place_of_role()];
       const int lane = thread_ % 32;
       if (lane == 0) of_warps[thread_ / 32] = own;
       sync();
@@ -188,7 +190,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>>, private BarrierNumber
     if constexpr (kWarps == 1) {
       return own;
     } else {
-      __shared__ T of_warps[kWarps];
+      __shared__ T of_roles[kRolesOfBody][kWarps];
+      T* const of_warps = of_roles[place_of_role()];
       const int lane = thread_ % 32;
       if (lane == 0) of_warps[thread_ / 32] = own;
       sync();
@@ -200,7 +203,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>>, private BarrierNumber
   __device__ auto group_greatest(const Fragment<T, W, V>& values) {
     static_assert(std::is_same_v<T, float> && kGroup % W == 0, "a vector lies within one group");
     constexpr int kGroups = (Layout<Threads, P>::kPlaces * W * V + kGroup - 1) / kGroup;
-    __shared__ unsigned of_groups[kGroups];
+    __shared__ unsigned of_roles[kRolesOfBody][kGroups];
+    unsigned* const of_groups = of_roles[place_of_role()];
     sync();  // waits for readers of an earlier call
     for (int i = thread_; i < kGroups; i += Threads) of_groups[i] = 0;
     sync();
@@ -237,7 +241,8 @@ class Group : public BlockOps<Group<Threads, Barrier, P>>, private BarrierNumber
   template <class T, int W, int V>
   __device__ auto exclusive_sum(const Fragment<T, W, V>& values) {
     constexpr int kWarps = Threads / 32;
-    __shared__ T of_warps[kWarps];
+    __shared__ T of_roles[kRolesOfBody][kWarps];
+    T* const of_warps = of_roles[place_of_role()];
     const int size = static_cast<int>(values.size());
     T own[V] = {};
     place_.each_vector(values, [&](int at, int u) {
@@ -547,6 +552,16 @@ class Group : public BlockOps<Group<Threads, Barrier, P>>, private BarrierNumber
     place_.each_vector(values,
                        [&](int at, int u) { most = apply(ReduceOp::kMax, most, greatest_of_vector(values, at, u)); });
     return most;
+  }
+
+  /// Roles that share one compiled body, and so its shared memory, in which each has a place of its own.
+  static constexpr int kRolesOfBody = Barrier == kBarrierOfRole ? std::min(15, 1024 / Threads) : 1;
+  __device__ int place_of_role() const {
+    if constexpr (Barrier == kBarrierOfRole) {
+      return this->barrier() - 1;
+    } else {
+      return 0;
+    }
   }
 
   template <class Q>
