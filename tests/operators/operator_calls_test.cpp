@@ -37,6 +37,20 @@ TEST(OperatorCalls, OtherRowsAreNamed) {
   }
 }
 
+/// Rows of one PE do not travel, so a heap that has no room for them suffices.
+TEST(OperatorCalls, OfOnePeTakeNoTransportMemory) {
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+    for (const Form form : {Form::kOverlapped, Form::kSequential, Form::kDecomposed}) {
+      SimOptions simulated;
+      simulated.phantom = true;
+      simulated.heap_bytes = Size{1} << 20;
+      Simulation(load_machine("h200x4"), 1, simulated).run([&](World& world) {
+        const OperatorOptions options{.m = 4096, .n = 8192, .k = 8192, .form = form};
+        EXPECT_NO_THROW(make_operator(world, op, options)) << name(op) << ' ' << name(form);
+      });
+    }
+}
+
 TEST(OperatorCalls, MissingMatricesAreNamed) {
   for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
     for (const std::string missing : {"a", "b", "c", ""}) {

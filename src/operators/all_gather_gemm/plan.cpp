@@ -27,7 +27,6 @@ class AllGatherGemm final : public OperatorPlan {
   void enqueue(Stream& main, const OperatorCall& call) override {
     const Form form = settings_.options.form;
     if (form == Form::kComputeOnly) return multiply(main, call, &AllGatherGemm::whole);
-    if (team_.size == 1) return run_alone(main, call);
     transport_.begin(main, static_cast<const std::byte*>(call.a), call.m);  // producers first: nothing promises that
                                                                             // streams run side by side
     scales_.gather(main, call.a_scale, call.m);
@@ -44,13 +43,6 @@ class AllGatherGemm final : public OperatorPlan {
       multiply(main, call, &AllGatherGemm::whole);
     }
     if (call.gathered != nullptr) copy_gathered(main, call);
-  }
-
-  /// Runs a call of the only PE, which has all rows.
-  void run_alone(Stream& main, const OperatorCall& call) const {
-    if (settings_.options.form != Form::kCommunicationOnly) multiply(main, call, &AllGatherGemm::own);
-    const Size bytes = call.m * settings_.options.k * size_of(settings_.options.type);
-    if (call.gathered != nullptr) main.copy_async(call.gathered, call.a, bytes);
   }
 
   /// Peers send the next rows only after the next call's first step, so the gathered rows are still there.
@@ -70,13 +62,6 @@ class AllGatherGemm final : public OperatorPlan {
   void multiply(Stream& main, const OperatorCall& call,
                 Gemm (AllGatherGemm::*descriptor)(const OperatorCall&, std::size_t) const) const {
     for (std::size_t i = 0; i < call.b.size(); ++i) main.gemm((this->*descriptor)(call, i), team_);
-  }
-
-  /// Returns the problem with the i-th B where A has the own rows alone.
-  Gemm own(const OperatorCall& call, std::size_t i) const {
-    Gemm gemm = gathered_gemm(settings_, team_, call, i);
-    gemm.a = call.a;
-    return gemm;
   }
 
   /// Returns the gathered problem with the i-th B on all SMs, without waits. It ignores shards, which would cut tiles.

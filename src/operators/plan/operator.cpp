@@ -3,6 +3,7 @@
 #include "gemm/contract/stream_k.h"
 #include "operators/normed/normed_plan.h"
 #include "operators/plan/double_buffered_plan.h"
+#include "operators/plan/one_pe.h"
 #include "operators/resolve/operator_check.h"
 #include "operators/resolve/resolve.h"
 #include "operators/resolve/suitable_form.h"
@@ -74,6 +75,7 @@ GemmWorkspace gemm_workspace(World& world, Operator op, const OperatorOptions& o
 /// One plan for all rows, or one for few, up to `sequential_rows`, and one for many.
 std::unique_ptr<OperatorPlan> make_plans(World& world, Operator op, const ops::Settings& settings) {
   const OperatorOptions& o = settings.options;
+  if (world.num_pes() == 1) return std::make_unique<ops::OnePe>(world, settings);
   if (op == Operator::kGemmAllReduce || settings.sequential_rows == 0) return make_plan(world, op, settings);
   ops::Settings few = settings;
   few.options = settings.sequential;
