@@ -42,6 +42,9 @@ void Resolver::take_order() {
 
 void Resolver::take_form() {
   if (!is_open(Choosable::kForm) || !has_gemm_with_signals()) return;
+  if (place_.team.size == 1)
+    return offer(Choosable::kForm, &OperatorOptions::form, Form::kSequential, OptionSource::kRule,
+                 "one PE has nothing to overlap");
   result_.sequential_rows = sequential_rows(place_, op_, o_);
   const bool all_rows = op_ != Operator::kGemmAllReduce && result_.sequential_rows >= o_.m;
   offer(Choosable::kForm, &OperatorOptions::form, all_rows ? Form::kSequential : Form::kOverlapped, OptionSource::kRule,
