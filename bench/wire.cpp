@@ -19,7 +19,7 @@
 
 #include "tandem/error.h"
 #include "wire/fabric/fabric.h"
-#include "wire/proxy.h"
+#include "wire/proxy/proxy.h"
 
 namespace tandem::wire {
 namespace {

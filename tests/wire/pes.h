@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "wire/loop.h"
-#include "wire/proxy.h"
+#include "wire/proxy/proxy.h"
 
 namespace tandem::wire::testing {
 

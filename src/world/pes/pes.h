@@ -9,7 +9,7 @@
 #include "runtime/heap_allocator.h"
 #include "runtime/mismatch_detector.h"
 #include "tandem/worlds.h"
-#include "wire/proxy.h"
+#include "wire/proxy/proxy.h"
 #include "world/device/devices.h"
 #include "world/memory/segment.h"
 
