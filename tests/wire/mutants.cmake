@@ -29,6 +29,9 @@ tandem_wire_mutant(
   "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
 tandem_wire_mutant(order_of_numbers proxy/receiving "s/header->number > from.received \\+ 1/false/"
                    "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
+tandem_wire_mutant(order_of_held_data proxy/requests
+                   "/::begin_put/,/^}/ s/^  outgoing_.push_back\\(\\{header\\}\\);$/  if (request.holds_data) return send(header, View(request.held).first(request.bytes));\\n&/"
+                   "KernelRequests.ThatHoldTheirDataStayInOrder")
 tandem_wire_mutant(refusal_of_repeats proxy/receiving "s/header->number <= from.received/false/" "Proxies.AddEachSignalOnce")
 tandem_wire_mutant(bounds proxy/placing "s/offset < 0 .* most - bytes/false/" "Proxies.RefuseWhatReachesBeyondTheirMemory")
 tandem_wire_mutant(authentication message "s/(raw\\(from_.*\\)\\)) != 0/\\1 > 0/" "*Messages.AreRefusedWithAnyBitChanged*")

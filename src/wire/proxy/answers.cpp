@@ -24,7 +24,7 @@ bool Proxy::send_answers() {
   bool has_moved = false;
   for (; !answers_.empty(); answers_.pop_front()) {
     Answer& next = answers_.front();
-    if (!is_ready(next) || !send(next.header, next.data != nullptr ? data_of(next.reading) : next.own)) break;
+    if (!is_ready(next) || !send(next.header, next.data_to_send())) break;
     if (next.reading) setup_.access->release(*next.reading);
     has_moved = true;
   }

@@ -63,7 +63,6 @@ class Proxy {
   bool set_out(Outgoing& message);
   bool note_sent();
   bool send(Header header, View payload, const OnSent& sent = nullptr);
-  View data_of(const std::optional<Reading>& reading) const { return reading ? reading->data : View{}; }
   void receive(View message);
   void carry_out_next(Peer& from, const Header& header, View message);
   void carry_out(const Header& header, View data);

@@ -40,8 +40,15 @@ struct Current {
 struct Outgoing {
   Header header;
   std::optional<Reading> reading = {};
+  std::optional<Held> held = {};    ///< the data of a put that its request held
   std::optional<Counts> ends = {};  ///< requests up to which all is sent with it
   bool is_sent = false;
+
+  /// Returns the data, which has been read.
+  View data() const {
+    if (held) return View(*held).first(static_cast<std::size_t>(header.bytes));
+    return reading ? reading->data : View{};
+  }
 };
 
 /// An answer to a PE that asked, or news for it.
@@ -51,6 +58,12 @@ struct Answer {
   Bytes own = {};
   std::optional<Reading> reading = {};
   std::uint64_t writes = 0;  ///< the mark of writes that have to be in memory before
+
+  /// Returns the data, which has been read.
+  View data_to_send() const {
+    if (data == nullptr) return own;
+    return reading ? reading->data : View{};
+  }
 };
 
 /// The answers that a request waits for.

@@ -27,8 +27,10 @@ bool Proxy::take_request() {
 
 /// Makes the current request's next message. Returns false if its data finds no room.
 bool Proxy::begin_message() {
-  const Request::Kind kind = current_->request.kind;
-  if (kind == Request::Kind::kPut && current_->request.bytes > 0 && !setup_.access->has_room()) return false;
+  const Request& request = current_->request;
+  const Request::Kind kind = request.kind;
+  const bool has_to_read = kind == Request::Kind::kPut && request.bytes > 0 && !request.holds_data;
+  if (has_to_read && !setup_.access->has_room()) return false;
   const bool is_last = kind == Request::Kind::kPut   ? begin_put(*current_)
                        : kind == Request::Kind::kGet ? begin_get(*current_)
                                                      : begin_flush(*current_);
@@ -67,7 +69,9 @@ bool Proxy::begin_put(Current& current) {
     header.value = request.value;
   }
   outgoing_.push_back({header});
-  if (header.bytes > 0) {
+  if (request.holds_data) {
+    outgoing_.back().held = request.held;
+  } else if (header.bytes > 0) {
     const auto* const from = static_cast<const std::byte*>(request.local) + current.done;
     outgoing_.back().reading = setup_.access->read(from, header.bytes);
   }

@@ -28,7 +28,7 @@ bool Proxy::send_requests() {
 /// message has to wait.
 bool Proxy::set_out(Outgoing& message) {
   if (message.reading && !setup_.access->is_read(*message.reading)) return false;
-  const View data = data_of(message.reading);
+  const View data = message.data();
   const bool is_uncopied =
       message.reading && message.reading->stays && data.size() >= kLeastUncopied && keys_.seal_choice() != Seal::kAll;
   if (is_uncopied) return send(message.header, data, [&message] { message.is_sent = true; });
