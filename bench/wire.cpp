@@ -1,7 +1,8 @@
 // Puts with a signal between two processes over libfabric on loopback, beside a plain socket. Variants take turns.
 //
 //   wire [PROVIDER...]      providers of libfabric, by default tcp. With +read behind it the proxy reads the data of
-//                           short puts too, which requests else hold
+//                           short puts too, which requests else hold. With +100 the proxy looks for work for 100 us
+//                           before it sleeps
 //
 // For each size it prints half a round trip and the time until the source of a put may change. Then follows the rate of
 // puts in a row. The puts' processor time and sleeps of threads count both processes. A busy machine scatters times of
@@ -76,7 +77,7 @@ class SocketEnd final : public End {
 
 class ProxyEnd final : public End {
  public:
-  ProxyEnd(int me, int channel, const std::string& provider, bool holds_data)
+  ProxyEnd(int me, int channel, const std::string& provider, bool holds_data, int search_us)
       : me_(me), holds_data_(holds_data), memory_(static_cast<std::size_t>(2 * kPart)) {
     ::setenv("TANDEM_FABRIC", provider.c_str(), 1);
     auto endpoint = make_fabric_endpoint("127.0.0.1");
@@ -95,6 +96,7 @@ class ProxyEnd final : public End {
       ++rung_;
       rung_.notify_all();
     };
+    setup.search = std::chrono::microseconds(search_us);
     setup.is_over = [] { return false; };
     setup.on_error = [](const std::exception_ptr& error) { std::rethrow_exception(error); };
     proxy_ = std::make_unique<Proxy>(std::move(setup), std::move(endpoint), kPart);
@@ -203,8 +205,9 @@ using Rows = std::array<Row, std::size(kSizes)>;
 
 std::unique_ptr<End> make_end(int me, int channel, const std::string& variant) {
   if (variant == "socket") return std::make_unique<SocketEnd>(channel);
-  const std::size_t plus = variant.find("+read");
-  return std::make_unique<ProxyEnd>(me, channel, variant.substr(0, plus), plus == std::string::npos);
+  const std::size_t plus = variant.find('+');
+  const std::string form = plus == std::string::npos ? "" : variant.substr(plus + 1);
+  return std::make_unique<ProxyEnd>(me, channel, variant.substr(0, plus), form != "read", std::atoi(form.c_str()));
 }
 
 void run_end(int me, int channel, const std::string& variant) {

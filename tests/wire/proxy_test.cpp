@@ -318,6 +318,48 @@ TEST(Proxies, AnswerFlushesOnceTheOtherSideHasAnswered) {
   EXPECT_EQ(pes.word(1, 8), 1U);
 }
 
+/// Counts what PE 0 does without work.
+class Idle final : public Wrapped {
+ public:
+  struct State {
+    std::atomic<int> polls{0}, waits{0};
+  };
+  Idle(std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), state_(state) {}
+
+  bool poll(const std::function<void(View)>& take) override {
+    ++state_.polls;
+    return Wrapped::poll(take);
+  }
+  void wait(int ms) override {
+    ++state_.waits;
+    Wrapped::wait(std::min(ms, 1));
+  }
+
+ private:
+  State& state_;
+};
+
+/// Returns how often a proxy sleeps while it looks for work some hundred times after a put.
+int sleeps_after_work(std::chrono::microseconds search) {
+  Idle::State state;
+  Pes pes(2, {.wrap = [&](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+                if (pe == 0) return std::make_unique<Idle>(std::move(inner), state);
+                return inner;
+              },
+              .search = search});
+  std::uint64_t source = 1;
+  pes.post(0, put(1, &source, 8, 8));
+  pes.settle(0);
+  const int polls = state.polls, waits = state.waits;
+  await([&] { return state.polls >= polls + 300; });
+  return state.waits - waits;
+}
+
+TEST(Proxies, LookForWorkForATimeBeforeTheySleep) {
+  EXPECT_EQ(sleeps_after_work(std::chrono::hours(1)), 0);
+  EXPECT_GT(sleeps_after_work(std::chrono::microseconds(0)), 100);
+}
+
 TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
   const auto error_of = [](Request request) {
     Pes pes(2);

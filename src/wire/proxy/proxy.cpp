@@ -7,8 +7,7 @@ namespace tandem::wire {
 namespace {
 
 constexpr int kLongestWaitMs = 25;
-/// The time after work in which a proxy looks for requests of kernels without a rest, and the length of a later rest.
-constexpr std::chrono::milliseconds kBusy{2};
+/// The length of a rest between two looks for requests that nothing announces.
 constexpr std::chrono::microseconds kNap{50};
 
 }  // namespace
@@ -46,14 +45,12 @@ void Proxy::run() {
   }
 }
 
-/// Waits for something to do. A message that found no room may find some soon, and nothing has to announce it. Nor does
-/// a kernel announce its requests, so the proxy looks for them: all the time while there is work, and seldom later.
+/// Waits for something to do, behind the time in which the proxy looks for it. A message that found no room may find
+/// some soon, and nothing has to announce it. Nor does a kernel of a GPU announce its requests.
 void Proxy::rest(bool is_held_up) {
-  if (setup_.access->kernel_requests() == nullptr) return endpoint_->wait(is_held_up ? 1 : kLongestWaitMs);
-  if (std::chrono::steady_clock::now() - moved_ < kBusy)
-    std::this_thread::yield();
-  else
-    std::this_thread::sleep_for(kNap);
+  if (std::chrono::steady_clock::now() - moved_ < setup_.search) return std::this_thread::yield();
+  if (setup_.access->kernel_requests() != nullptr) return std::this_thread::sleep_for(kNap);
+  endpoint_->wait(is_held_up ? 1 : kLongestWaitMs);
 }
 
 /// Returns whether there was anything to do.
@@ -64,7 +61,7 @@ bool Proxy::step() {
     has_moved = true;
   has_moved |= send_answers();
   has_moved |= send_requests();
-  if (has_moved && setup_.access->kernel_requests() != nullptr) moved_ = std::chrono::steady_clock::now();
+  if (has_moved && setup_.search.count() > 0) moved_ = std::chrono::steady_clock::now();
   return has_moved;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// The parts of a world that a proxy needs.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,6 +25,8 @@ struct ProxySetup {
   /// Ends the world.
   std::function<void(const std::exception_ptr&)> on_error;
   std::optional<Heartbeat> heartbeat = {};
+  /// How long the proxy looks for more work, after some, before it sleeps.
+  std::chrono::microseconds search{0};
   /// Reaches the PE's memory.
   std::shared_ptr<Access> access = std::make_shared<HostAccess>();
 };
