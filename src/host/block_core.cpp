@@ -144,8 +144,10 @@ bool BlockCore::post_put(void* to, const void* from, Size bytes, cpu::Completion
     request.word = spot->offset;
     request.value = signal->value;
   }
+  const bool is_held = bytes <= wire::kMostHeld;
+  if (is_held && bytes > 0) request.hold(from);
   const std::uint64_t number = post(request);
-  if (completion == cpu::Completion::kBlocking && bytes > 0) {
+  if (completion == cpu::Completion::kBlocking && !is_held) {
     RequestWait wait(index(), grid_.context.abort, *grid_.mailbox, &wire::Mailbox::is_sent, number);
     strand_.await(wait);
   }

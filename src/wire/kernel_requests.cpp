@@ -1,6 +1,7 @@
 #include "wire/kernel_requests.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tandem::wire {
 
@@ -17,6 +18,11 @@ Request request_of(const cuda::MailSlot& slot) {
   request.bytes = static_cast<Size>(slot.bytes);
   request.word = static_cast<Size>(slot.word);
   request.value = slot.value;
+  request.holds_data = (slot.head >> 17 & 1) != 0;
+  if (request.holds_data) {
+    std::memcpy(request.held.data(), &slot.local, sizeof slot.local);
+    std::memcpy(request.held.data() + sizeof slot.local, &slot.held, sizeof slot.held);
+  }
   return request;
 }
 

@@ -1,16 +1,23 @@
 #pragma once
 /// A PE's mailbox: the operations that its kernels post for PEs of other nodes, and how far the proxy has come.
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "tandem/impl/cuda/mail/mail.h"
 #include "tandem/signal.h"
 
 namespace tandem::wire {
+
+using cuda::kMostHeld;
+/// Data of a short put.
+using Held = std::array<std::byte, static_cast<std::size_t>(kMostHeld)>;
 
 /// One operation.
 struct Request {
@@ -18,15 +25,22 @@ struct Request {
 
   Kind kind = Kind::kPut;
   SignalOp op = SignalOp::kSet;
-  bool has_word = false;  ///< of a put: a signal follows the data, if there is any
-  int pe = 0;             ///< PE of the world
-  void* local = nullptr;  ///< the source of a put, the destination of a get
-  Size offset = 0;        ///< in the part of `pe`
+  bool has_word = false;    ///< of a put: a signal follows the data, if there is any
+  bool holds_data = false;  ///< of a put: `held` has the data, and `local` is not read
+  int pe = 0;               ///< PE of the world
+  void* local = nullptr;    ///< the source of a put, the destination of a get
+  Size offset = 0;          ///< in the part of `pe`
   Size bytes = 0;
   Size word = 0;  ///< offset of the signal's word
   Epoch value = 0;
+  Held held = {};
+
+  /// Takes the data of a put of at most kMostHeld `bytes`, so that its source may change once this is posted.
+  void hold(const void* from) {
+    holds_data = true;
+    std::memcpy(held.data(), from, static_cast<std::size_t>(bytes));
+  }
 };
-static_assert(sizeof(Request) <= 64);
 
 /// The numbers of the last request that was posted, that is sent, and up to which all are answered.
 struct Requests {

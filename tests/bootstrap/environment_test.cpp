@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <map>
 
 #include "tandem/error.h"
@@ -41,6 +42,21 @@ const Set kSlurm{{"SLURM_PROCID", "5"},          {"SLURM_NTASKS", "8"}, {"SLURM_
 Set with(Set set, const std::string& name, const std::string& value) {
   set[name] = value;
   return set;
+}
+
+TEST(Environment, GivesMicroseconds) {
+  using std::chrono::microseconds;
+  constexpr const char* name = "TANDEM_TEST_US";
+  EXPECT_EQ(microseconds_of(microseconds(5), name), microseconds(5));
+  for (const auto& [text, value] : std::map<std::string, int>{{"", 5}, {"0", 0}, {"20", 20}, {"1000000", 1'000'000}}) {
+    ::setenv(name, text.c_str(), 1);
+    EXPECT_EQ(microseconds_of(microseconds(5), name), microseconds(value));
+  }
+  for (const char* const text : {"-1", "1000001", "5us", "0.5", " "}) {
+    ::setenv(name, text, 1);
+    EXPECT_THROW(microseconds_of(microseconds(5), name), InvalidArgument) << text;
+  }
+  ::unsetenv(name);
 }
 
 TEST(Environment, OfTorchrunAndOfSlurm) {

@@ -61,6 +61,26 @@ std::string identity_of_host() {
   return boot + " " + std::to_string(space.st_ino) + " ";
 }
 
+TEST(FdExchangeTest, CountsThePesOfTheComputer) {
+  const UniqueId id = UniqueId::create();
+  const std::string own = identity_of_host();
+  const std::string computer = own.substr(0, own.find(' '));
+  std::vector<std::thread> others;
+  int pe = 0;
+  for (const std::string& host : {computer + " 1 ", own + "a", std::string("another 1 ")})
+    others.emplace_back([&id, host, me = ++pe] {
+      WorldMember member(id, me, 4, kTimeout);
+      member.all_gather(Writer().text(host).text("name").text("socket").result(), "local sockets");
+    });
+  {
+    WorldMember member(id, 0, 4, kTimeout);
+    const FdExchange exchange(member);
+    EXPECT_EQ(exchange.pes_of_computer(), 3);
+    EXPECT_FALSE(exchange.is_on_this_host(1));
+  }
+  for (std::thread& other : others) other.join();
+}
+
 /// PE 1 announces a socket, takes what comes there and proves nothing.
 TEST(FdExchangeTest, GivesNoDescriptorsToWhoHasNotProvedTheSecret) {
   const UniqueId id = UniqueId::create();

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -74,6 +76,29 @@ TEST(HostGrid, PesMayBeProcesses) {
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
   }
+}
+
+/// Their data travels in their requests.
+TEST(HostGrid, ShortPutsToAnotherNodeWaitForNoProxy) {
+  const test::HostPes pes(2, {.timeout_s = 2, .arrival_timeout_s = 2});
+  std::array<std::uint64_t, 4> memory{};  // of two PEs
+  wire::Mailbox mailbox({reinterpret_cast<std::byte*>(memory.data()), 16, 2, 0, 1}, [] {});
+  host::GridRequest request;
+  request.context = pes.context(0);
+  request.mailbox = &mailbox;
+  request.body = [&](cpu::Block& block) {
+    std::array<std::uint64_t, 2> source{1, 2};
+    block.put(Symm<std::uint64_t>(memory.data(), 16, 0), source.data(), 2, 1);
+    source = {7, 8};
+  };
+  host::run_grid(request);
+  EXPECT_EQ(pes.report(0).set, 0U);
+  ASSERT_TRUE(mailbox.has_request());
+  wire::Request posted;
+  mailbox.take(posted);
+  ASSERT_TRUE(posted.holds_data);
+  const std::array<std::uint64_t, 2> expected{1, 2};
+  EXPECT_EQ(std::memcmp(posted.held.data(), expected.data(), 16), 0);
 }
 
 TEST(HostGrid, PollingLoopsLetOthersGoOn) {

@@ -6,6 +6,8 @@
 
 #include <thread>
 
+#include "host/world/devices.h"
+
 namespace tandem::host {
 namespace {
 
@@ -19,6 +21,14 @@ TEST(Processors, AreThoseOfTheAffinityWithinTheShareOfTheControlGroup) {
   EXPECT_EQ(processors(0, ""), 1) << "the number is not known";
   EXPECT_EQ(processors(8, "nonsense"), 8);
   EXPECT_GE(processors(), 1);
+}
+
+TEST(Processors, AreForProxiesThatLookForWorkWhereNobodyElseNeedsThem) {
+  using std::chrono::microseconds;
+  EXPECT_EQ(HostDevices::search_of_proxy(1, 2), microseconds(0)) << "the PE and its proxy";
+  EXPECT_EQ(HostDevices::search_of_proxy(1, 3), microseconds(100));
+  EXPECT_EQ(HostDevices::search_of_proxy(8, 16), microseconds(0));
+  EXPECT_EQ(HostDevices::search_of_proxy(8, 17), microseconds(100));
 }
 
 TEST(Processors, OfAThreadOnOneOfThemAreOne) {

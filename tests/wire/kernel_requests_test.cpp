@@ -55,22 +55,46 @@ class LateAccess final : public Access {
 
   /// Posts a request as a kernel does. Returns its number.
   std::uint64_t post(cuda::MailKind kind, int pe, Size bytes, void* local, bool has_word, Epoch value) {
-    const std::uint64_t number = ++posted_;
-    await([&] { return answered() + cuda::kMailSlots >= number; });
-    cuda::MailSlot& slot = slots_[number % cuda::kMailSlots];
-    slot.head = cuda::mail_head(kind, SignalOp::kSet, has_word, pe);
-    slot.local = reinterpret_cast<std::uint64_t>(local);
-    slot.offset = kData;
-    slot.bytes = static_cast<std::uint64_t>(bytes);
-    slot.word = kWord;
-    slot.value = value;
-    std::atomic_ref(slot.number).store(number, std::memory_order_release);
-    return number;
+    cuda::MailSlot request{};
+    request.head = cuda::mail_head(kind, SignalOp::kSet, has_word, pe);
+    request.local = reinterpret_cast<std::uint64_t>(local);
+    request.offset = kData;
+    request.bytes = static_cast<std::uint64_t>(bytes);
+    request.value = value;
+    return post(request);
+  }
+  /// Posts a put of two words to PE 1 that its request holds, with a signal.
+  std::uint64_t post_held(Size offset, std::uint64_t first, std::uint64_t second, Epoch value) {
+    cuda::MailSlot request{};
+    request.head = cuda::mail_head(cuda::MailKind::kPut, SignalOp::kSet, true, 1, true);
+    request.local = first;
+    request.held = second;
+    request.offset = static_cast<std::uint64_t>(offset);
+    request.bytes = 16;
+    request.value = value;
+    return post(request);
   }
   std::uint64_t sent() { return std::atomic_ref(progress_.sent).load(std::memory_order_acquire); }
   std::uint64_t answered() { return std::atomic_ref(progress_.answered).load(std::memory_order_acquire); }
+  /// Returns how many readings have begun, for threads that know all requests to be answered.
+  std::uint64_t readings() const { return read_; }
 
  private:
+  std::uint64_t post(const cuda::MailSlot& request) {
+    const std::uint64_t number = ++posted_;
+    await([&] { return answered() + cuda::kMailSlots >= number; });
+    cuda::MailSlot& slot = slots_[number % cuda::kMailSlots];
+    slot.head = request.head;
+    slot.local = request.local;
+    slot.offset = request.offset;
+    slot.bytes = request.bytes;
+    slot.word = kWord;
+    slot.value = request.value;
+    slot.held = request.held;
+    std::atomic_ref(slot.number).store(number, std::memory_order_release);
+    return number;
+  }
+
   struct Write {
     std::byte* to;
     Bytes data;
@@ -152,6 +176,32 @@ TEST(KernelRequests, PlaceDataBeforeTheWord) {
       EXPECT_EQ(gpus.value(1, i), round * 100000 + static_cast<std::uint64_t>(i)) << round;
     await([&] { return gpus.access(0).sent() >= number; });
   }
+  EXPECT_EQ(gpus.pes().error(), "");
+}
+
+/// Data in a request needs no reading, yet it goes behind data that is still being read.
+TEST(KernelRequests, ThatHoldTheirDataStayInOrder) {
+  Gpus gpus({.seed = 5, .delayed_polls = 4, .repeated_per_mille = 100});
+  std::vector<std::uint64_t> source(kWords);
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = round * 100000 + i;
+    const auto number = gpus.access(0).post(cuda::MailKind::kPut, 1, kWords * 8, source.data(), false, 0);
+    gpus.access(0).post_held(kData + kWords * 8, round, ~round, round);
+    await([&] { return gpus.pes().word(1, kWord) == round; });
+    for (const Size i : {Size{0}, kWords / 2, kWords - 1})
+      EXPECT_EQ(gpus.value(1, i), round * 100000 + static_cast<std::uint64_t>(i)) << round;
+    EXPECT_EQ(gpus.value(1, kWords), round);
+    EXPECT_EQ(gpus.value(1, kWords + 1), ~round);
+    await([&] { return gpus.access(0).sent() >= number; });
+  }
+  const auto flushed = [&] {
+    const auto flush = gpus.access(0).post(cuda::MailKind::kFlush, 0, 0, nullptr, false, 0);
+    await([&] { return gpus.access(0).answered() >= flush; });
+    return gpus.access(0).readings();
+  };
+  const std::uint64_t before = flushed();
+  gpus.access(0).post_held(kData, 1, 2, 21);
+  EXPECT_EQ(flushed(), before);
   EXPECT_EQ(gpus.pes().error(), "");
 }
 

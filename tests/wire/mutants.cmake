@@ -24,20 +24,23 @@ function(tandem_wire_mutant name source sed case)
 endfunction()
 
 tandem_wire_mutant(
-  data_before_the_word proxy_messages
+  data_before_the_word proxy/placing
   "s/^  if .*access->write\\(to, data\\);/  change_word(header);\\n&/; s/^  change_word\\(header\\);$//"
   "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
-tandem_wire_mutant(order_of_numbers proxy_messages "s/header->number > from.received \\+ 1/false/"
+tandem_wire_mutant(order_of_numbers proxy/receiving "s/header->number > from.received \\+ 1/false/"
                    "Proxies.PlaceDataBeforeTheWordInTheSendersOrder")
-tandem_wire_mutant(refusal_of_repeats proxy_messages "s/header->number <= from.received/false/" "Proxies.AddEachSignalOnce")
-tandem_wire_mutant(bounds proxy_messages "s/offset < 0 .* most - bytes/false/" "Proxies.RefuseWhatReachesBeyondTheirMemory")
+tandem_wire_mutant(order_of_held_data proxy/requests
+                   "/::begin_put/,/^}/ s/^  outgoing_.push_back\\(\\{header\\}\\);$/  if (request.holds_data) return send(header, View(request.held).first(request.bytes));\\n&/"
+                   "KernelRequests.ThatHoldTheirDataStayInOrder")
+tandem_wire_mutant(refusal_of_repeats proxy/receiving "s/header->number <= from.received/false/" "Proxies.AddEachSignalOnce")
+tandem_wire_mutant(bounds proxy/placing "s/offset < 0 .* most - bytes/false/" "Proxies.RefuseWhatReachesBeyondTheirMemory")
 tandem_wire_mutant(authentication message "s/(raw\\(from_.*\\)\\)) != 0/\\1 > 0/" "*Messages.AreRefusedWithAnyBitChanged*")
-tandem_wire_mutant(heartbeats proxy "s/send\\(header, \\{\\}\\);  .*/{}/" "Heart.BeatsAlongTheRailAlone")
-tandem_wire_mutant(answers_to_flushes proxy "/::ask/,/^}/ s/\\+\\+open_.*//"
+tandem_wire_mutant(heartbeats proxy/beats "s/send\\(header, \\{\\}\\);  .*/{}/" "Heart.BeatsAlongTheRailAlone")
+tandem_wire_mutant(answers_to_flushes proxy/requests "/::ask/,/^}/ s/\\+\\+open_.*//"
                    "Proxies.AnswerFlushesOnceTheOtherSideHasAnswered")
-tandem_wire_mutant(data_before_answers proxy "s/!setup_.access->are_written\\(answer.writes\\)/false/" "KernelRequests.AreAnsweredOnceDataIsInPlace")
-tandem_wire_mutant(data_until_it_is_sent proxy "s/&message\\] \\{ message.is_sent = true; \\}/] {}/; s/if \\(is_uncopied\\)/& message.is_sent = true;\\n&/"
+tandem_wire_mutant(data_before_answers proxy/answers "s/!setup_.access->are_written\\(answer.writes\\)/false/" "KernelRequests.AreAnsweredOnceDataIsInPlace")
+tandem_wire_mutant(data_until_it_is_sent proxy/sending "s/&message\\] \\{ message.is_sent = true; \\}/] {}/; s/if \\(is_uncopied\\)/& message.is_sent = true;\\n&/"
                    "Proxies.ReadDataWhereItIsUntilItIsSent")
-tandem_wire_mutant(rings proxy "s/if \\(is_awaited\\)/if (is_awaited \\&\\& false)/" "Proxies.RingForThoseWhoWaitAlone")
+tandem_wire_mutant(rings proxy/progress "s/if \\(is_awaited\\)/if (is_awaited \\&\\& false)/" "Proxies.RingForThoseWhoWaitAlone")
 tandem_wire_mutant(pass_of_callers fabric/connections "s/sodium_memcmp\\(.*\\) == 0/true/"
                    "FabricConnections.RefuseACallerWithoutThePass")

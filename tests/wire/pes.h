@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "wire/loop.h"
-#include "wire/proxy.h"
+#include "wire/proxy/proxy.h"
 
 namespace tandem::wire::testing {
 
@@ -69,6 +69,7 @@ struct PesSetup {
   std::function<std::shared_ptr<Access>(int pe)> access = {};
   std::function<Heartbeat(int pe)> heartbeat = {};
   int host_size = 1;  ///< PEs of a host, which share a node
+  std::chrono::microseconds search{0};
 };
 
 class Pes {
@@ -90,6 +91,7 @@ class Pes {
       };
       setup.is_over = [this] { return is_over_.load(); };
       setup.on_error = [this, pe](const std::exception_ptr& error) { note(pe, error); };
+      setup.search = all.search;
       setup.access = all.access ? all.access(pe) : std::make_shared<HostAccess>(setup.place);
       if (all.heartbeat) {
         setup.heartbeat = all.heartbeat(pe);

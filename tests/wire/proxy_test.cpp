@@ -33,6 +33,13 @@ Request with_word(Request request, Epoch value, SignalOp op = SignalOp::kSet) {
   return request;
 }
 
+/// Returns a put of at most 16 bytes whose data is in the request.
+Request held(Request request) {
+  request.hold(request.local);
+  request.local = nullptr;
+  return request;
+}
+
 Disorder disorder(std::uint64_t seed) { return {.seed = seed, .delayed_polls = 6, .repeated_per_mille = 200}; }
 
 /// Puts of growing values to one place. The word gets each of them, and the place has its value then.
@@ -57,7 +64,8 @@ TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
     is_made = true;
     for (std::uint64_t i = 1; i <= kPuts; ++i) {
       source[i] = i;
-      pes.post(0, with_word(put(1, &source[i], 0, 8), i));
+      const Request request = with_word(put(1, &source[i], 0, 8), i);
+      pes.post(0, (seed + i) % 2 == 0 ? request : held(request));
     }
     await([&] { return pes.word(1, kWord) == kPuts; });
     pes.settle(0);
@@ -91,6 +99,26 @@ TEST(Proxies, SendDataInPieces) {
     }
 }
 
+/// The source may change as soon as the request is posted.
+TEST(Proxies, SendTheDataThatARequestHolds) {
+  for (const Seal seal : {Seal::kHeaders, Seal::kAll})
+    for (const bool has_word : {false, true})
+      for (Size bytes = 1; bytes <= kMostHeld; ++bytes) {
+        Pes pes(2, {.disorder = disorder(static_cast<std::uint64_t>(bytes)), .seal = seal});
+        std::vector<std::byte> source(static_cast<std::size_t>(bytes));
+        for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i + 1);
+        const std::vector<std::byte> before = source;
+        const Request request = held(put(1, source.data(), 32, bytes));
+        std::fill(source.begin(), source.end(), std::byte{77});
+        pes.post(0, has_word ? with_word(request, 1) : request);
+        pes.settle(0);
+        EXPECT_EQ(pes.word(1, kWord), has_word ? 1U : 0U);
+        EXPECT_EQ(std::memcmp(pes.memory(1) + 32, before.data(), before.size()), 0) << bytes << " bytes";
+        EXPECT_EQ(pes.memory(1)[31], std::byte{});
+        EXPECT_EQ(pes.memory(1)[32 + bytes], std::byte{});
+      }
+}
+
 TEST(Proxies, TellWhenASourceMayChange) {
   Pes pes(2);
   std::uint64_t source = 1;
@@ -104,16 +132,17 @@ TEST(Proxies, TellWhenASourceMayChange) {
 /// Data in symmetric memory is sent from there, perhaps polls later. Its source may change once it is sent.
 TEST(Proxies, ReadDataWhereItIsUntilItIsSent) {
   constexpr Size kEach = 10'000;
-  for (std::uint64_t seed = 0; seed < 5; ++seed) {
-    Pes pes(2, {.disorder = {.seed = seed, .delayed_polls = 2000}});
+  constexpr int kValues = 10;
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
+    Pes pes(2, {.disorder = {.seed = seed, .delayed_polls = 20000}});
     const auto place_of = [](int value) { return 1024 + value * kEach; };
-    for (int value = 1; value <= 20; ++value) {
+    for (int value = 1; value <= kValues; ++value) {
       std::memset(pes.memory(0), value, kEach);
       const std::uint64_t number = pes.post(0, with_word(put(1, pes.memory(0), place_of(value), kEach), 1));
       await([&] { return pes.proxy(0).mailbox().is_sent(number); });
     }
     pes.settle(0);
-    for (int value = 1; value <= 20; ++value) {
+    for (int value = 1; value <= kValues; ++value) {
       const View got(pes.memory(1) + place_of(value), kEach);
       ASSERT_TRUE(std::all_of(got.begin(), got.end(), [&](std::byte one) { return one == std::byte(value); }))
           << "seed " << seed << ", value " << value;
@@ -287,6 +316,48 @@ TEST(Proxies, AnswerFlushesOnceTheOtherSideHasAnswered) {
   state.is_deaf = false;
   await([&] { return pes.proxy(0).mailbox().is_answered(flush); });
   EXPECT_EQ(pes.word(1, 8), 1U);
+}
+
+/// Counts what PE 0 does without work.
+class Idle final : public Wrapped {
+ public:
+  struct State {
+    std::atomic<int> polls{0}, waits{0};
+  };
+  Idle(std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), state_(state) {}
+
+  bool poll(const std::function<void(View)>& take) override {
+    ++state_.polls;
+    return Wrapped::poll(take);
+  }
+  void wait(int ms) override {
+    ++state_.waits;
+    Wrapped::wait(std::min(ms, 1));
+  }
+
+ private:
+  State& state_;
+};
+
+/// Returns how often a proxy sleeps while it looks for work some hundred times after a put.
+int sleeps_after_work(std::chrono::microseconds search) {
+  Idle::State state;
+  Pes pes(2, {.wrap = [&](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+                if (pe == 0) return std::make_unique<Idle>(std::move(inner), state);
+                return inner;
+              },
+              .search = search});
+  std::uint64_t source = 1;
+  pes.post(0, put(1, &source, 8, 8));
+  pes.settle(0);
+  const int polls = state.polls, waits = state.waits;
+  await([&] { return state.polls >= polls + 300; });
+  return state.waits - waits;
+}
+
+TEST(Proxies, LookForWorkForATimeBeforeTheySleep) {
+  EXPECT_EQ(sleeps_after_work(std::chrono::hours(1)), 0);
+  EXPECT_GT(sleeps_after_work(std::chrono::microseconds(0)), 100);
 }
 
 TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {

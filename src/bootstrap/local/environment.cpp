@@ -107,6 +107,17 @@ double seconds_of(double given, const char* option, const char* variable) {
   return seconds;
 }
 
+std::chrono::microseconds microseconds_of(std::chrono::microseconds given, const char* variable) {
+  constexpr long most = 1'000'000;
+  const char* const text = std::getenv(variable);
+  if (text == nullptr || *text == '\0') return given;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  if (*end != '\0' || value < 0 || value > most)
+    throw InvalidArgument(fmt::format("{}: '{}' given, allowed are microseconds from 0 to {}", variable, text, most));
+  return std::chrono::microseconds(value);
+}
+
 double slow_wait_s() { return seconds_of(60, "slow wait", "TANDEM_SLOW_WAIT_S"); }
 
 Places read_places(const Variables& variables) {

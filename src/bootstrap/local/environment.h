@@ -1,6 +1,7 @@
 #pragma once
 /// Environment variables of launchers.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,6 +15,8 @@ std::optional<std::string> variable_of_process(const std::string& name);
 
 /// Returns the seconds that the environment's `variable` gives, else `given`. Throws InvalidArgument.
 double seconds_of(double given, const char* option, const char* variable);
+/// Returns the microseconds that the environment's `variable` gives, else `given`. Throws InvalidArgument.
+std::chrono::microseconds microseconds_of(std::chrono::microseconds given, const char* variable);
 /// Returns the seconds after which a wait without end is reported: TANDEM_SLOW_WAIT_S, else 60.
 double slow_wait_s();
 

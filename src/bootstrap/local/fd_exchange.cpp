@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -162,6 +163,13 @@ FdExchange::FdExchange(WorldMember& member)
     arrival.socket = reader.text();
     arrivals_.push_back(std::move(arrival));
   }
+}
+
+int FdExchange::pes_of_computer() const {
+  const auto computer = [](const Arrival& of) { return of.host.substr(0, of.host.find(' ')); };
+  const std::string own = computer(arrivals_[me()]);
+  return static_cast<int>(
+      std::count_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& other) { return computer(other) == own; }));
 }
 
 /// Asks members that have not been asked, as many as may be asked at once.

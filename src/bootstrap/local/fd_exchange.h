@@ -27,6 +27,8 @@ class FdExchange {
   Team host_team() const;
   /// Returns an identity that PEs on one host, in one network name space, have in common.
   const std::string& host_of(int pe) const { return arrivals_[static_cast<std::size_t>(pe)].host; }
+  /// Returns how many PEs run on this computer, in whatever name spaces and hosts of it.
+  int pes_of_computer() const;
   /// Returns the name of the host of PE `pe`: its TANDEM_HOST, else what the system calls it.
   const std::string& host_name_of(int pe) const { return arrivals_[static_cast<std::size_t>(pe)].host_name; }
   /// Returns the name of the local socket of PE `pe`.

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "host/processors.h"
 #include "host/world/memory.h"
 #include "host/world/profiler.h"
 #include "host/world/task_queue.h"
@@ -30,6 +31,11 @@ class HostDevices : public world::Devices {
   Machine describe(int device) override;
   bool has_early_launch(int) override { return false; }
   bool has_mailbox() const override { return true; }
+  std::chrono::microseconds search_of_proxy(int pes) const override { return search_of_proxy(pes, processors()); }
+  /// Returns the same for so many processors. A thread that looks takes none that a PE or another proxy needs.
+  static std::chrono::microseconds search_of_proxy(int pes, int of) {
+    return std::chrono::microseconds(of > 2 * pes ? 100 : 0);
+  }
   void wake_waits(const world::Context& context) noexcept override;
   int share_of(int sms, int) const override { return sms; }
   Bytes exclusive_id(int) override { return {}; }

@@ -2,6 +2,7 @@
 /// The devices of one kind that this process has: all that worlds need to know of them. GPUs and CPUs implement it, and
 /// tests wrap it.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,6 +51,9 @@ class Devices {
   virtual std::shared_ptr<wire::Access> make_access(int, const wire::Place& place, Size) {
     return std::make_shared<wire::HostAccess>(place);
   }
+  /// Returns how long a proxy looks for more work before it sleeps, if `pes` PEs run on this computer. The default is
+  /// for devices whose kernels do not wake it.
+  virtual std::chrono::microseconds search_of_proxy(int) const { return std::chrono::milliseconds(2); }
   /// Wakes the waits of the context's PE: a proxy has changed its memory or taken its requests.
   virtual void wake_waits(const Context&) noexcept {}
   /// Returns the SMs that each PE may use if `sharing` PEs share a device of `sms` SMs.

@@ -68,6 +68,7 @@ std::unique_ptr<wire::Proxy> Pes::make_proxy(int number, const bootstrap::Key& s
   setup.is_over = [this, own] { return is_over(own); };
   setup.on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
   setup.heartbeat = std::move(heartbeat);
+  setup.search = bootstrap::microseconds_of(devices_.search_of_proxy(pes_of_computer()), "TANDEM_PROXY_SEARCH_US");
   return std::make_unique<wire::Proxy>(std::move(setup), std::move(endpoint), segment().bytes());
 }
 

@@ -9,7 +9,7 @@
 #include "runtime/heap_allocator.h"
 #include "runtime/mismatch_detector.h"
 #include "tandem/worlds.h"
-#include "wire/proxy.h"
+#include "wire/proxy/proxy.h"
 #include "world/device/devices.h"
 #include "world/memory/segment.h"
 
@@ -95,6 +95,8 @@ class Pes {
   void set_node_size(int size);
   /// Returns whether kernels reach some PEs through a mailbox alone.
   bool needs_proxies() const { return node_size_ < num_pes_ && devices_.has_mailbox(); }
+  /// Returns how many PEs run on this computer.
+  virtual int pes_of_computer() const { return num_pes_; }
   /// Starts the proxy of PE `number` of this process.
   std::unique_ptr<wire::Proxy> make_proxy(int number, const bootstrap::Key& secret,
                                           std::unique_ptr<wire::Endpoint> endpoint,

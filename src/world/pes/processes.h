@@ -63,6 +63,7 @@ class Processes : public Pes {
 
  private:
   int count_pes_of_host() const;
+  int pes_of_computer() const override { return exchange_.pes_of_computer(); }
   std::byte* data_begin() const;
   std::string name_of(int pe) const;
   void start_proxy();

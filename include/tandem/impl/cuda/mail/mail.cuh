@@ -30,6 +30,7 @@ __device__ inline std::uint64_t post_request(const Context& context, const MailL
   store_relaxed(&slot->bytes, request.bytes);
   store_relaxed(&slot->word, request.word);
   store_relaxed(&slot->value, request.value);
+  store_relaxed(&slot->held, request.held);
   store_release(&slot->number, number);
   return number;
 }
@@ -43,16 +44,28 @@ __device__ inline std::uint64_t post_signal(const Context& context, const MailLi
                        .value = value});
 }
 
-/// Posts a put to a PE of another node, and behind its data a signal if `word` is not null.
+/// Returns eight of `bytes` bytes as a word, from the byte `first` on; zeros for those that are not there.
+__device__ inline std::uint64_t held_word(const void* from, Size first, Size bytes) {
+  std::uint64_t word = 0;
+  for (int i = 0; i < 8; ++i)
+    if (first + i < bytes)
+      word |= static_cast<std::uint64_t>(static_cast<const unsigned char*>(from)[first + i]) << 8 * i;
+  return word;
+}
+
+/// Posts a put to a PE of another node, and behind its data a signal if `word` is not null. The source of a put of at
+/// most kMostHeld bytes may change afterwards.
 __device__ inline std::uint64_t post_put(const Context& context, const MailLink& mail, const void* to, const void* from,
                                          Size bytes, const Signal* word, Epoch value, int pe, SignalOp op) {
+  const bool is_held = bytes <= kMostHeld;
   return post_request(context, mail,
-                      {.head = mail_head(MailKind::kPut, op, word != nullptr, pe),
-                       .local = reinterpret_cast<std::uint64_t>(from),
+                      {.head = mail_head(MailKind::kPut, op, word != nullptr, pe, is_held),
+                       .local = is_held ? held_word(from, 0, bytes) : reinterpret_cast<std::uint64_t>(from),
                        .offset = static_cast<std::uint64_t>(mail.offset_on(to, pe)),
                        .bytes = static_cast<std::uint64_t>(bytes),
                        .word = word == nullptr ? 0 : static_cast<std::uint64_t>(mail.offset_on(word, pe)),
-                       .value = value});
+                       .value = value,
+                       .held = is_held ? held_word(from, 8, bytes) : 0});
 }
 
 __device__ inline std::uint64_t post_get(const Context& context, const MailLink& mail, void* to, const void* from,

@@ -2,7 +2,8 @@
 /// The ring in memory of the host through which a GPU's kernels post requests to the proxy of their PE.
 ///
 /// A request takes a slot of 64 bytes. Its poster writes the words, and then the number by a release of system scope.
-/// The proxy takes slots in the order of numbers, each once its number is there.
+/// The proxy takes slots in the order of numbers, each once its number is there. A slot holds the data of a
+/// short put. So the source may change once it is posted, and the proxy copies nothing from the GPU.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,15 +14,18 @@
 
 namespace tandem::cuda {
 
-/// The first word of a request holds its kind, its signal's operation, whether there is a signal, and the PE.
+/// The most bytes of a put that its request holds.
+constexpr Size kMostHeld = 16;
+
+/// The first word of a request is made by `mail_head`.
 struct alignas(64) MailSlot {
   std::uint64_t head;
-  std::uint64_t local;   ///< address of a put's source, of a get's destination
+  std::uint64_t local;   ///< address of a put's source, of a get's destination; or the first bytes that are held
   std::uint64_t offset;  ///< in the part of the PE
   std::uint64_t bytes;
   std::uint64_t word;  ///< offset of the signal's word
   std::uint64_t value;
-  std::uint64_t unused;
+  std::uint64_t held;    ///< further bytes that are held
   std::uint64_t number;  ///< 1, 2, ...: of the request that the slot holds
 };
 static_assert(sizeof(MailSlot) == 64);
@@ -30,9 +34,11 @@ enum class MailKind : std::uint32_t { kPut, kGet, kFlush };
 
 constexpr std::uint64_t kMailSlots = 1024;
 
-TANDEM_DEVICE constexpr std::uint64_t mail_head(MailKind kind, SignalOp op, bool has_word, int pe) {
+TANDEM_DEVICE constexpr std::uint64_t mail_head(MailKind kind, SignalOp op, bool has_word, int pe,
+                                                bool holds_data = false) {
   return static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(op) << 8 |
-         static_cast<std::uint64_t>(has_word) << 16 | static_cast<std::uint64_t>(static_cast<std::uint32_t>(pe)) << 32;
+         static_cast<std::uint64_t>(has_word) << 16 | static_cast<std::uint64_t>(holds_data) << 17 |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(pe)) << 32;
 }
 
 /// The proxy's progress, in memory of the host that kernels read.

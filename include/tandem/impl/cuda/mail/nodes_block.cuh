@@ -117,7 +117,7 @@ class BetweenNodes : public Base {
     this->sync();
     if (is_first() && (bytes > 0 || word != nullptr)) {
       const std::uint64_t number = post_put(this->context_, mail_, to, from, bytes, word, value, world_pe(pe), op);
-      if (waits && bytes > 0 && number != 0) await_proxy(this->context_, &mail_.progress->sent, number);
+      if (waits && bytes > kMostHeld && number != 0) await_proxy(this->context_, &mail_.progress->sent, number);
     }
     if (waits) this->sync();
   }

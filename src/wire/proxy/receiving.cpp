@@ -1,10 +1,9 @@
-// The messages of other PEs, which a proxy carries out.
+// The messages of other PEs, in the order of their numbers.
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "base/outside_order.h"
 #include "tandem/error.h"
-#include "wire/proxy.h"
+#include "wire/proxy/proxy.h"
 
 namespace tandem::wire {
 
@@ -76,63 +75,6 @@ void Proxy::carry_out(const Header& header, View data) {
       if (!data.empty() && setup_.heartbeat->on_news) setup_.heartbeat->on_news(header.from, data);
       return;
   }
-}
-
-void Proxy::require_within(const Header& header, Size offset, Size bytes) const {
-  const Size most = bytes_.load(std::memory_order_acquire);
-  if (offset < 0 || bytes < 0 || bytes > most || offset > most - bytes)
-    throw InvalidArgument(fmt::format("PE {} reaches for bytes {} to {} of PE {}, which has {}", header.from, offset,
-                                      static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(bytes),
-                                      setup_.place.me, most));
-}
-
-void Proxy::put(const Header& header, View data) {
-  require_within(header, header.offset, header.bytes);
-  if (header.has_word) {
-    require_within(header, header.word, Size{sizeof(Signal)});
-    if (header.word % Size{sizeof(Signal)} != 0)
-      throw InvalidArgument(fmt::format("PE {} signals offset {} of PE {}, allowed are multiples of {}", header.from,
-                                        header.word, setup_.place.me, sizeof(Signal)));
-  }
-  order_enters_process();
-  std::byte* const to = own() + header.offset;
-  if (!header.has_word && !header.precedes_word) return setup_.access->write_packets(to, data);
-  if (!data.empty()) setup_.access->write(to, data);
-  if (header.has_word) change_word(header);
-}
-
-void Proxy::change_word(const Header& header) {
-  setup_.access->change(*reinterpret_cast<Signal*>(own() + header.word), header.op, header.value);
-  setup_.ring();
-}
-
-void Proxy::answer_get(const Header& header) {
-  require_within(header, header.offset, header.bytes);
-  if (header.bytes > piece_)
-    throw InvalidArgument(
-        fmt::format("PE {} asks for {} bytes at once, allowed are {}", header.from, header.bytes, piece_));
-  Answer answer;
-  answer.header.kind = Kind::kGot;
-  answer.header.to = header.from;
-  answer.header.bytes = header.bytes;
-  answer.header.value = header.value;
-  answer.data = own() + header.offset;
-  answers_.push_back(answer);
-}
-
-void Proxy::take_answer(const Header& header, View data) {
-  const auto found = asked_.find(header.value);
-  if (found == asked_.end() || found->second.pe != header.from || found->second.bytes != header.bytes)
-    throw RuntimeFailure(fmt::format("PE {} answers what PE {} has not asked", header.from, setup_.place.me));
-  if (!data.empty()) {
-    setup_.access->write(found->second.to, data);
-    setup_.access->finish();
-  }
-  const std::uint64_t request = found->second.request;
-  asked_.erase(found);
-  if (--open_.at(request).answers > 0) return;
-  open_.erase(request);
-  note();
 }
 
 }  // namespace tandem::wire

@@ -12,29 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include "wire/access.h"
 #include "wire/endpoint.h"
-#include "wire/heartbeats.h"
-#include "wire/mailbox.h"
-#include "wire/message.h"
+#include "wire/proxy/records.h"
+#include "wire/proxy/setup.h"
 
 namespace tandem::wire {
-
-/// The parts of a world that a proxy needs. The functions are called on the proxy's thread.
-struct ProxySetup {
-  Place place;
-  bootstrap::Key secret;
-  Seal seal = Seal::kHeaders;
-  /// Wakes the PE's waits, whose words or requests may have changed.
-  std::function<void()> ring;
-  /// Returns whether the world is over: requests are dropped then, and nothing is written any more.
-  std::function<bool()> is_over;
-  /// Ends the world.
-  std::function<void(const std::exception_ptr&)> on_error;
-  std::optional<Heartbeat> heartbeat = {};
-  /// Reaches the PE's memory.
-  std::shared_ptr<Access> access = std::make_shared<HostAccess>();
-};
 
 class Proxy {
  public:
@@ -60,56 +42,6 @@ class Proxy {
   void settle();
 
  private:
-  /// The messages to and from one PE.
-  struct Peer {
-    std::uint64_t sent = 0;                ///< number of the last message to it
-    std::uint64_t received = 0;            ///< number of the last message of it that was carried out
-    std::atomic<bool> was_heard{false};    ///< a message of it has arrived
-    bool is_unflushed = false;             ///< a put was sent since the last flush
-    std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
-  };
-  /// Numbers of requests of the mailbox, and of those that kernels post in memory.
-  struct Counts {
-    std::uint64_t mailbox = 0;
-    std::uint64_t kernels = 0;
-  };
-  /// The request that is being made to messages.
-  struct Current {
-    Request request;
-    std::uint64_t number = 0;
-    Counts before;      ///< requests before it
-    Size done = 0;      ///< bytes that are in messages, or asked for
-    int next_peer = 0;  ///< of a flush
-  };
-  /// A message of a request. It waits for its data, which is read beside that of others, and for room. Then it is under
-  /// way, until its data is sent.
-  struct Outgoing {
-    Header header;
-    std::optional<Reading> reading = {};
-    std::optional<Counts> ends = {};  ///< requests up to which all is sent with it
-    bool is_sent = false;
-  };
-  /// An answer to a PE that asked, or news for it.
-  struct Answer {
-    Header header;
-    const std::byte* data = nullptr;  ///< null: `own`
-    Bytes own = {};
-    std::optional<Reading> reading = {};
-    std::uint64_t writes = 0;  ///< the mark of writes that have to be in memory before
-  };
-  /// The answers that a request waits for.
-  struct Open {
-    int answers = 0;
-    Counts before;  ///< requests before it
-  };
-  /// Bytes of a get that were asked for.
-  struct Asked {
-    std::byte* to = nullptr;
-    Size bytes = 0;
-    int pe = 0;
-    std::uint64_t request = 0;
-  };
-
   void carry_out_now(const Request& request);
   void run();
   void rest(bool is_held_up);
@@ -131,7 +63,6 @@ class Proxy {
   bool set_out(Outgoing& message);
   bool note_sent();
   bool send(Header header, View payload, const OnSent& sent = nullptr);
-  View data_of(const std::optional<Reading>& reading) const { return reading ? reading->data : View{}; }
   void receive(View message);
   void carry_out_next(Peer& from, const Header& header, View message);
   void carry_out(const Header& header, View data);

@@ -1,0 +1,83 @@
+#pragma once
+/// The records that a proxy keeps of requests and messages.
+
+#include <atomic>
+#include <map>
+#include <optional>
+
+#include "wire/access.h"
+#include "wire/mailbox.h"
+#include "wire/message.h"
+
+namespace tandem::wire {
+
+/// The messages to and from one PE.
+struct Peer {
+  std::uint64_t sent = 0;                ///< number of the last message to it
+  std::uint64_t received = 0;            ///< number of the last message of it that was carried out
+  std::atomic<bool> was_heard{false};    ///< a message of it has arrived
+  bool is_unflushed = false;             ///< a put was sent since the last flush
+  std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
+};
+
+/// Numbers of requests of the mailbox, and of those that kernels post in memory.
+struct Counts {
+  std::uint64_t mailbox = 0;
+  std::uint64_t kernels = 0;
+};
+
+/// The request that is being made to messages.
+struct Current {
+  Request request;
+  std::uint64_t number = 0;
+  Counts before;      ///< requests before it
+  Size done = 0;      ///< bytes that are in messages, or asked for
+  int next_peer = 0;  ///< of a flush
+};
+
+/// A message of a request. It waits for its data, which is read beside that of others, and for room. Then it is under
+/// way, until its data is sent.
+struct Outgoing {
+  Header header;
+  std::optional<Reading> reading = {};
+  std::optional<Held> held = {};    ///< the data of a put that its request held
+  std::optional<Counts> ends = {};  ///< requests up to which all is sent with it
+  bool is_sent = false;
+
+  /// Returns the data, which has been read.
+  View data() const {
+    if (held) return View(*held).first(static_cast<std::size_t>(header.bytes));
+    return reading ? reading->data : View{};
+  }
+};
+
+/// An answer to a PE that asked, or news for it.
+struct Answer {
+  Header header;
+  const std::byte* data = nullptr;  ///< null: `own`
+  Bytes own = {};
+  std::optional<Reading> reading = {};
+  std::uint64_t writes = 0;  ///< the mark of writes that have to be in memory before
+
+  /// Returns the data, which has been read.
+  View data_to_send() const {
+    if (data == nullptr) return own;
+    return reading ? reading->data : View{};
+  }
+};
+
+/// The answers that a request waits for.
+struct Open {
+  int answers = 0;
+  Counts before;  ///< requests before it
+};
+
+/// Bytes of a get that were asked for.
+struct Asked {
+  std::byte* to = nullptr;
+  Size bytes = 0;
+  int pe = 0;
+  std::uint64_t request = 0;
+};
+
+}  // namespace tandem::wire
