@@ -28,7 +28,7 @@ struct Call {
   const float* scales_of_b;
   float* scales_of_c;
   Size m, n, k, rows_of_a;
-  int groups, most_panels, column_chunks, activation, type, out_type, blocks;
+  int groups, most_panels, column_chunks, activation, type, out_type, blocks, tile_m, tile_n;
 };
 
 Gemm gemm_of(const Call& call) {
@@ -36,6 +36,8 @@ Gemm gemm_of(const Call& call) {
   gemm.m = call.m;
   gemm.n = call.n;
   gemm.k = call.k;
+  gemm.tile_m = call.tile_m;
+  gemm.tile_n = call.tile_n;
   gemm.a = call.a;
   gemm.b = call.b;
   gemm.type = static_cast<DType>(call.type);

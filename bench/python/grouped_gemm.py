@@ -4,7 +4,8 @@
     python3 bench/python/grouped_gemm.py --library build/gpu/lib/libgrouped_gemm.so --check
 
 Experts are those of one of two GPUs, with the rows of all tokens of one GPU's size: tokens * top rows on average for
-experts / 2 experts. `rows` gathers rows of A by an index first; the others have sorted rows. A ratio is the median over rounds
+experts / 2 experts. `rows` gathers rows of A by an index first; the others have sorted rows. `few` has the tiles for few rows
+of each expert, 32x128. A ratio is the median over rounds
 of the time over PyTorch's in the same round: grouped_mm, or for fp8 _scaled_grouped_mm, whose scales are those of rows and
 columns. GB/s count the weights of experts with rows. --check compares integers, so every element but those of an
 approximated exponential must be exact.
@@ -23,6 +24,8 @@ from dataclasses import dataclass
 import torch
 
 TILE = 128
+FEW = 32
+COLUMNS = {TILE: 256, FEW: 128}  # of tiles with so many rows
 SHARED_BY = 2  # GPUs that share the experts
 # Hidden size, intermediate size, experts, choices of a token.
 MODELS = {
@@ -42,7 +45,8 @@ class Call(ctypes.Structure):
         *[(name, ctypes.c_void_p) for name in ("a", "b", "c", "panels", "panel_count", "a_rows", "gathered", "tiles_of_chunk",
                                                "scales_of_a", "scales_of_b", "scales_of_c")],
         *[(name, ctypes.c_int64) for name in ("m", "n", "k", "rows_of_a")],
-        *[(name, ctypes.c_int) for name in ("groups", "most_panels", "column_chunks", "activation", "type", "out_type", "blocks")],
+        *[(name, ctypes.c_int) for name in ("groups", "most_panels", "column_chunks", "activation", "type", "out_type", "blocks",
+                                            "tile_m", "tile_n")],
     ]  # fmt: skip
 
 
@@ -58,28 +62,29 @@ class Scales:
 
 @dataclass
 class Table:
-    """Panels of groups whose first rows are multiples of TILE."""
+    """Panels of groups whose first rows are multiples of `tile`."""
 
     starts: list[int]
     rows: int
     panels: torch.Tensor
     count: torch.Tensor
+    tile: int
 
 
-def table_of(counts: list[int], together: int) -> Table:
+def table_of(counts: list[int], together: int, tile: int = TILE) -> Table:
     starts, words, row = [], [], 0
     for group, count in enumerate(counts):
         starts.append(row)
-        panels = -(-count // TILE)
+        panels = -(-count // tile)
         for i in range(panels):
             place = i % together
             of_run = min(together, panels - i + place)
-            rows = min(TILE, count - i * TILE)
-            words += [row + i * TILE, rows | group << 16, place | of_run << 16, 0]
-        row += panels * TILE
+            rows = min(tile, count - i * tile)
+            words += [row + i * tile, rows | group << 16, place | of_run << 16, 0]
+        row += panels * tile
     count = len(words) // 4
     panels = torch.tensor(words or [0] * 4, dtype=torch.int32, device="cuda")
-    return Table(starts, max(row, TILE), panels, torch.tensor([count], dtype=torch.int32, device="cuda"))
+    return Table(starts, max(row, tile), panels, torch.tensor([count], dtype=torch.int32, device="cuda"), tile)
 
 
 class Library:
@@ -99,7 +104,7 @@ class Library:
             address(self.gathered) if index is not None else None, address(tiles),
             *((address(scales.a), address(scales.b), address(scales.out)) if scales is not None else (None, None, None)),
             c.shape[0], b.shape[1], b.shape[2], a.shape[0], b.shape[0], table.panels.numel() // 4, chunks, activation,
-            DTYPES[a.dtype], DTYPES[c.dtype], int(scales is not None and scales.blocks),
+            DTYPES[a.dtype], DTYPES[c.dtype], int(scales is not None and scales.blocks), table.tile, COLUMNS[table.tile],
         )  # fmt: skip
         if self.function(ctypes.byref(call), 1, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)) != 0:
             raise RuntimeError("the grouped GEMM was refused")
@@ -170,6 +175,7 @@ class Case:
     scales: str = "none"
     activation: int = NONE
     out: torch.dtype = torch.bfloat16
+    tile: int = TILE
 
     @property
     def columns(self) -> int:
@@ -192,7 +198,7 @@ def wrong_elements(got: torch.Tensor, want: torch.Tensor, case: Case, scales: to
 
 
 def check_case(library: Library, case: Case) -> str:
-    table = table_of(case.counts, case.together)
+    table = table_of(case.counts, case.together, case.tile)
     gated = case.activation != NONE
     b = integers(case.type, len(case.counts), case.n, case.k)
     a = integers(case.type, 777 if case.indexed else table.rows, case.k)
@@ -226,7 +232,7 @@ def check_case(library: Library, case: Case) -> str:
         return "it wrote behind C"
     if scales is not None and scales.out is not None and not (scales.out[table.rows :] == 7).all():
         return "it wrote behind the scales of C"
-    columns = -(-case.n // 256)
+    columns = -(-case.n // COLUMNS[case.tile])
     of_chunk = -(-columns // case.chunks)
     expected = [max(0, min(of_chunk, columns - i * of_chunk)) * int(table.count) for i in range(case.chunks)]
     return "" if tiles.tolist() == expected else f"tiles of chunks: {tiles.tolist()} instead of {expected}"
@@ -243,7 +249,7 @@ def cases(forms: list[str], types: list[str]) -> Iterator[Case]:
             *[{"type": fp8, "scales": scales, "activation": SWIGLU, "out": fp8} for scales in ("rows", "blocks")],
         ],
     }  # fmt: skip
-    for counts in (ragged, [0, 0, 0], [1], [0, 3000, 0], [130] * 40):
+    for counts in (ragged, list(range(40)), [0, 0, 0], [1], [0, 3000, 0], [130] * 40):
         for n, k in ((256, 64), (544, 272), (1536, 2048), (2080, 144)):
             for together in (1, 4, 100):
                 for chunks in (1, 2):
@@ -251,7 +257,10 @@ def cases(forms: list[str], types: list[str]) -> Iterator[Case]:
                         if chunks > -(-n // 256) or (kind and together == 4):
                             continue
                         for form in forms:
-                            yield Case(counts, n, k, together, chunks, form == "rows", **kind)
+                            if form != "few":
+                                yield Case(counts, n, k, together, chunks, form == "rows", **kind)
+                            elif "type" not in kind:
+                                yield Case(counts, n, k, together, chunks, together == 4, tile=FEW, **kind)
 
 
 def check(library: Library, forms: list[str], types: list[str]) -> int:
@@ -317,7 +326,9 @@ def rows_of(table: Table, counts: list[int], of_sorted: torch.Tensor, of_table: 
         first += count
 
 
-def bf16_forms(library: Library, problem: Problem, table: Table, b: torch.Tensor, forms: list[str]) -> dict:
+def bf16_forms(
+    library: Library, problem: Problem, table: Table, b: torch.Tensor, forms: list[str], together: int
+) -> dict:
     rows, k = sum(problem.counts), problem.k
     ends = torch.tensor(problem.counts, device="cuda").cumsum(0).to(torch.int32)
     sorted_a = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
@@ -334,10 +345,17 @@ def bf16_forms(library: Library, problem: Problem, table: Table, b: torch.Tensor
         "rows": lambda: library.call(table, unsorted_a, b, c, index),
     }
     made = {"grouped_mm": lambda: grouped_mm(sorted_a, b, ends)}
-    return made | {form: (run, c) for form, run in all_forms.items() if form in forms}
+    made |= {form: (run, c, table) for form, run in all_forms.items() if form in forms}
+    if "few" in forms:
+        few = table_of(problem.counts, together, FEW)
+        few_a = torch.zeros(few.rows, k, device="cuda", dtype=torch.bfloat16)
+        rows_of(few, problem.counts, sorted_a, few_a)
+        few_c = torch.empty(few.rows, problem.n, device="cuda", dtype=torch.bfloat16)
+        made["few"] = (lambda: library.call(few, few_a, b, few_c), few_c, few)
+    return made
 
 
-def fp8_forms(library: Library, problem: Problem, table: Table, b: torch.Tensor, _: list[str]) -> dict:
+def fp8_forms(library: Library, problem: Problem, table: Table, b: torch.Tensor, _: list[str], __: int) -> dict:
     rows, k, fp8 = sum(problem.counts), problem.k, torch.float8_e4m3fn
     steps, groups = -(-k // BLOCK), len(problem.counts)
     ends = torch.tensor(problem.counts, device="cuda").cumsum(0).to(torch.int32)
@@ -355,23 +373,23 @@ def fp8_forms(library: Library, problem: Problem, table: Table, b: torch.Tensor,
     c = torch.empty(table.rows, problem.n, device="cuda", dtype=torch.bfloat16)
     return {
         "scaled_grouped_mm": lambda: scaled_grouped_mm(sorted_a, b, of_sorted, ends),
-        "fp8 rows": (lambda: library.call(table, a, b, c, scales=of_rows), c),
-        "fp8 blocks": (lambda: library.call(table, a, b, c, scales=blocks), c),
+        "fp8 rows": (lambda: library.call(table, a, b, c, scales=of_rows), c, table),
+        "fp8 blocks": (lambda: library.call(table, a, b, c, scales=blocks), c, table),
     }
 
 
 def bench_row(library: Library, problem: Problem, b: torch.Tensor, options: argparse.Namespace) -> dict:
     table = table_of(problem.counts, options.together)
-    made = (fp8_forms if b.element_size() == 1 else bf16_forms)(library, problem, table, b, options.forms)
+    made = (fp8_forms if b.element_size() == 1 else bf16_forms)(library, problem, table, b, options.forms, options.together)
     base = next(iter(made))
     forms = {form: run if form == base else run[0] for form, run in made.items()}
     want = forms[base]().float()
     right = {}
     for form in list(forms)[1:]:
-        c = made[form][1]
+        _, c, of_form = made[form]
         c.fill_(float("nan"))
         forms[form]()
-        got = torch.cat([c[start : start + count] for start, count in zip(table.starts, problem.counts, strict=True)])
+        got = torch.cat([c[start : start + count] for start, count in zip(of_form.starts, problem.counts, strict=True)])
         right[form] = bool(torch.allclose(got.float(), want, rtol=0.02, atol=0.02 * float(want.abs().max())))
     del want, got
     rows, n, k = sum(problem.counts), problem.n, problem.k
@@ -442,7 +460,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9, help="replays of each graph")
     parser.add_argument("--together", type=int, default=16, help="panels that are computed column by column")
     parser.add_argument("--out", help="file for the rows, in JSON")
-    parser.add_argument("--forms", nargs="+", choices=("sorted", "rows"), default=["sorted", "rows"], help="of A")
+    parser.add_argument("--forms", nargs="+", choices=("sorted", "rows", "few"), default=["sorted", "rows"],
+                        help="of A and of tiles")
     parser.add_argument("--types", nargs="+", choices=("bf16", "fp8"), default=["bf16", "fp8"], help="of A and B")
     options = parser.parse_args()
     library = Library(options.library)

@@ -80,7 +80,7 @@ std::string describe(const ExpertTimes& found) {
 }  // namespace
 
 ExpertKey expert_key(const World& world, const std::string& op, const ExpertGemmOptions& options) {
-  ExpertKey key{op, options, world.num_pes(), world.machine().name};
+  ExpertKey key{op, with_tile(options, world.num_pes()), world.num_pes(), world.machine().name};
   if (op == "dispatch" || op == "combine") {
     key.problem = {};
     key.problem.experts = options.experts;

@@ -13,7 +13,6 @@
 
 namespace tandem::test {
 
-inline constexpr int kTileM = 128;
 inline constexpr Size kBytes = Size{64} << 20;
 
 /// Scales of fp8 values.
@@ -27,12 +26,14 @@ struct Case {
   int column_chunks = 1, together = 8, sms = 0;
   Activation activation = Activation::kNone;
   Scales scales = Scales::kNone;
+  int tile_m = 128, tile_n = 256;
 };
 
 inline std::string describe(const Case& c) {
   return fmt::format(
-      "{} groups from {} rows, {}x{}, most_rows={} chunks={} together={} sms={}{}{} activation={} scales={}",
-      c.counts.size(), c.counts.front(), c.n, c.k, c.most_rows, c.column_chunks, c.together, c.sms,
+      "{} groups from {} rows, {}x{}, tiles {}x{} most_rows={} chunks={} together={} sms={}{}{} activation={} "
+      "scales={}",
+      c.counts.size(), c.counts.front(), c.n, c.k, c.tile_m, c.tile_n, c.most_rows, c.column_chunks, c.together, c.sms,
       c.indexed ? " indexed" : "", c.gated ? " gated" : "", static_cast<int>(c.activation), static_cast<int>(c.scales));
 }
 

@@ -51,12 +51,12 @@ class Check {
     Size panels = 0;
     for (const std::int32_t count : c.counts) {
       starts_.push_back(static_cast<std::int32_t>(m_));
-      m_ += c.most_rows > 0 ? c.most_rows : round_up(count, kTileM);
-      panels += ceil_div(count, kTileM);
+      m_ += c.most_rows > 0 ? c.most_rows : round_up(count, c.tile_m);
+      panels += ceil_div(count, c.tile_m);
     }
     const int groups = static_cast<int>(c.counts.size());
     table_ = make_group_panels(world, {.groups = groups,
-                                       .tile_m = kTileM,
+                                       .tile_m = c.tile_m,
                                        .most_panels = static_cast<int>(panels) + 1,
                                        .together = c.together,
                                        .most_rows = c.most_rows,
@@ -103,6 +103,8 @@ class Check {
     gemm_.k = case_.k;
     gemm_.type = dtype_of<T>();
     gemm_.out_type = dtype_of<Out>();
+    gemm_.tile_m = case_.tile_m;
+    gemm_.tile_n = case_.tile_n;
     gemm_.sms = case_.sms;
     gemm_.a = buffers_.a;
     gemm_.b = buffers_.b;
@@ -219,7 +221,7 @@ class Check {
       if (byte != 0xFF) return "it wrote behind C";
     std::vector<Signal> tiles(static_cast<std::size_t>(case_.column_chunks));
     world_.copy_out(tiles.data(), buffers_.tiles.local(), static_cast<Size>(tiles.size() * sizeof(Signal)));
-    const Size columns = ceil_div(case_.n, 256);
+    const Size columns = ceil_div(case_.n, case_.tile_n);
     const Size of_chunk = ceil_div(columns, case_.column_chunks);
     for (int i = 0; i < case_.column_chunks; ++i) {
       const Size want = max(0, min(of_chunk, columns - i * of_chunk)) * panels_;
@@ -277,6 +279,58 @@ void check_type(World& world, Stream& stream, Stream& copies, Buffers& buffers, 
   }
 }
 
+/// The tiles for few rows. There are boxes of every size, groups with more rows than a tile, blocks with many tiles,
+/// and depths that end within a step.
+template <class T>
+void check_few_rows(World& world, Stream& stream, Stream& copies, Buffers& buffers, int rounds) {
+  const std::vector<std::int32_t> ragged{0, 1, 7, 8, 9, 0, 15, 16, 17, 24, 31, 32, 33, 0, 70, 3};
+  std::vector<std::int32_t> all(33), many(300);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<std::int32_t>(i % 3);
+  const auto check = [&](Case c) {
+    c.tile_m = 32;
+    c.tile_n = 128;
+    attempt(fmt::format("few rows, {} {}", name(dtype_of<T>()), describe(c)),
+            [&] { return Check<T>(world, stream, buffers, c).run(nullptr, 1); });
+  };
+  for (const bool indexed : {false, true})
+    for (const Activation activation :
+         {Activation::kNone, Activation::kGelu, Activation::kSwiGlu, Activation::kGeGlu}) {
+      check({.counts = all, .n = 528, .k = 264, .indexed = indexed, .activation = activation});
+      check({.counts = ragged,
+             .n = 1536,
+             .k = 1032,
+             .indexed = indexed,
+             .column_chunks = 3,
+             .together = 2,
+             .sms = 5,
+             .activation = activation});
+      check({.counts = many, .n = 272, .k = 72, .indexed = indexed, .column_chunks = 2, .activation = activation});
+      check({.counts = {1, 0, 32}, .n = 16, .k = 8, .indexed = indexed, .sms = 1, .activation = activation});
+      check({.counts = {0, 30, 64, 33},
+             .n = 400,
+             .k = 4104,
+             .most_rows = 64,
+             .indexed = indexed,
+             .activation = activation});
+    }
+  check({.counts = {0, 0}, .n = 256, .k = 64});
+  check({.counts = {0, 500, 0}, .n = 264, .k = 192, .activation = Activation::kRelu});
+  for (const Activation activation : {Activation::kNone, Activation::kSwiGlu}) {
+    const Case late{.counts = ragged,
+                    .n = 528,
+                    .k = 264,
+                    .gated = true,
+                    .column_chunks = 2,
+                    .activation = activation,
+                    .tile_m = 32,
+                    .tile_n = 128};
+    Check<T> run(world, stream, buffers, late);
+    for (int round = 0; round < rounds; ++round)
+      attempt("few rows arrive: " + describe(late), [&] { return run.run(&copies, late_rounds++); });
+  }
+}
+
 template <class Out>
 void check_fp8_to(World& world, Stream& stream, Buffers& buffers, const Case& c) {
   attempt(fmt::format("fp8 to {} {}", name(dtype_of<Out>()), describe(c)),
@@ -314,6 +368,8 @@ int run(int rounds) {
     check_fp8(world, stream, buffers);
     check_type<bf16>(world, stream, copies, buffers, rounds);
     check_type<f16>(world, stream, copies, buffers, rounds);
+    check_few_rows<bf16>(world, stream, copies, buffers, rounds);
+    check_few_rows<f16>(world, stream, copies, buffers, rounds);
   });
   return finish();
 }

@@ -36,6 +36,7 @@ struct Case {
   Activation activation = Activation::kNone;
   int column_chunks = 0;
   ExpertWire wire = ExpertWire::kType;
+  bool own_tile = false;  // of the rule
 };
 
 ExpertGemmRuns runs_of(const Case& c) {
@@ -47,8 +48,10 @@ ExpertGemmRuns runs_of(const Case& c) {
   o.activation = c.activation;
   o.dispatch_gemm = o.gemm_combine = c.form;
   o.column_chunks = c.column_chunks;
-  o.tile_m = 8;
-  o.tile_n = 16;
+  if (!c.own_tile) {
+    o.tile_m = 8;
+    o.tile_n = 16;
+  }
   if (c.wire != ExpertWire::kType) {  // blocks that are whole, and parts of one
     o.experts.wire = c.wire;
     o.experts.hidden = 400;
@@ -105,6 +108,50 @@ TEST(ExpertGemms, AreRightOnCpus) {
   }
 }
 
+/// Experts with up to 32 rows, and one with those of all tokens.
+TEST(ExpertGemms, FewRowsHaveTilesOfTheirOwn) {
+  for (const Case& c :
+       {Case{.pes = 2, .experts_here = 2, .top_k = 1, .tokens = 40, .form = kSequential, .own_tile = true},
+        Case{.pes = 2,
+        .experts_here = 3,
+        .top_k = 2,
+        .tokens = 33,
+        .form = kOverlapped,
+        .activation = Activation::kSwiGlu,
+        .column_chunks = 1,
+        .own_tile = true}}) {
+    SCOPED_TRACE(describe(c));
+    Simulation(load_machine("h200x8"), c.pes).run([&](World& world) {
+      EXPECT_EQ(wrong(world, runs_of(c)), "");
+      const auto plan = make_expert_gemms(world, runs_of(c).options);
+      EXPECT_EQ(plan->options().tile_m, 32);
+      EXPECT_EQ(plan->options().tile_n, 128);
+      EXPECT_EQ(plan->options().experts.align, 128);
+      EXPECT_EQ(plan->choices().back().option, "tile");
+      EXPECT_EQ(plan->choices().back().value, "32x128");
+    });
+  }
+}
+
+TEST(ExpertGemms, TileOfTheRule) {
+  ExpertGemmOptions o;
+  o.experts = {.max_tokens = 384, .hidden = 7168, .experts = 256, .top_k = 8};
+  o.intermediate = 2048;
+  const auto rows = [&o](int pes) { return with_tile(o, pes).tile_m; };
+  EXPECT_EQ(rows(2), 32);  // 24 rows of an expert on average
+  EXPECT_EQ(rows(3), 128);
+  EXPECT_EQ(expert_gemm_sizes(o, 2).rows, expert_sizes(routing_options(o), 2).rows);
+  o.experts.max_tokens = 385;
+  EXPECT_EQ(rows(2), 128);
+  EXPECT_EQ(with_tile(o, 2).tile_n, 256);
+  o.experts.max_tokens = 1;
+  o.experts.wire = ExpertWire::kQuantised;
+  EXPECT_EQ(rows(2), 128);
+  o.experts.wire = ExpertWire::kType;
+  o.tile_n = 64;
+  EXPECT_EQ(rows(2), 0);  // refused later
+}
+
 TEST(ExpertGemms, RefuseOptionsByName) {
   Simulation simulation(load_machine("h200x4"), 2);
   simulation.run([](World& world) {
@@ -138,6 +185,13 @@ TEST(ExpertGemms, RefuseOptionsByName) {
                   o.dispatch_gemm = kSequential;
                 }),
                 HasSubstr("tile_n: 16 given to experts, allowed are multiples of 128 with fp8 products"));
+    EXPECT_THAT(message([](auto& o) { o.tile_m = 0; }), HasSubstr("tile_m: 0 given"));
+    EXPECT_THAT(message([](auto& o) { o.tile_n = 0; }), HasSubstr("tile_n: 0 given"));
+    EXPECT_THAT(message([](auto& o) {
+                  o.tile_m = o.tile_n = 0;
+                  o.experts.align = 16;
+                }),
+                HasSubstr("align: 16 given to experts, allowed are 1 and multiples of tile_m, 32"));
     EXPECT_THAT(message([](auto& o) { o.experts.batches = 1; }), HasSubstr("batches: 1 given"));
     EXPECT_THAT(message([](auto& o) { o.column_chunks = 4; }), HasSubstr("column_chunks: 4 given"));
     EXPECT_THAT(message([](auto& o) {

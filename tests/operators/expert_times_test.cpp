@@ -12,7 +12,7 @@ ExpertGemmOptions rows_alone() {
   ExpertGemmOptions o;
   o.experts = {.max_tokens = 4096, .hidden = 2048, .experts = 2, .top_k = 2};
   o.intermediate = 8;
-  return o;
+  return with_tile(o, 2);
 }
 
 Team pair() {
@@ -44,6 +44,7 @@ TEST(ExpertTimes, EarlyExpertsKeepTheGemmBusyWhileRowsTravel) {
   ExpertGemmOptions o;
   o.experts = {.max_tokens = 4096, .hidden = 7168, .experts = 256, .top_k = 8};
   o.intermediate = 2048;
+  o = with_tile(o, 2);
   const ExpertTimes times(load_machine("h200x2"), pair(), o);
   const int of_few = times.early_experts(16).count();
   const int of_many = times.early_experts(64).count();

@@ -43,7 +43,8 @@ ExpertForm parse_expert_form(const std::string& text);
 /// Options of a plan, the same on all PEs.
 struct ExpertGemmOptions {
   /// Tokens, experts and transport. The layout is kSorted, and there are no halves of calls. `align` is a multiple of
-  /// tile_m, or 1 for tile_m itself. With a wire other than kType the type is kBF16, and `dispatch_gemm` is sequential.
+  /// tile_m, or 1 for tile_m itself, or for 128 where tile_m is 0. With a wire other than kType the type is kBF16, and
+  /// `dispatch_gemm` is sequential.
   ExpertOptions experts;
   Size intermediate = 0;  ///< columns of the first product's result, 1 to 65,536
   Activation activation =
@@ -52,8 +53,8 @@ struct ExpertGemmOptions {
   ExpertForm gemm_combine = ExpertForm::kRule;   ///< likewise
   int communication_sms = -1;                    ///< SMs beside a GEMM for rows and sums; -1: by a model of both times
   int column_chunks = 0;  ///< of the overlapped gemm_combine, 1 to the tiles in a row; 0: up to 4
-  int tile_m = 128;       ///< rows of a tile
-  int tile_n = 256;       ///< columns of a tile
+  int tile_m = 0;         ///< rows of a tile; 0, with tile_n 0: by `with_tile`
+  int tile_n = 0;         ///< columns of a tile
 };
 
 /// The arguments of `dispatch_gemm`: any memory of this PE.
@@ -120,6 +121,9 @@ std::unique_ptr<ExpertGemmPlan> make_expert_gemms(World& world, const ExpertGemm
 
 /// Returns the sizes of a plan on `pes` PEs before it is made. Throws InvalidArgument as `make_expert_gemms` does.
 ExpertSizes expert_gemm_sizes(const ExpertGemmOptions& options, int pes);
+/// Returns the options with the size of tiles that a plan on `pes` PEs takes. By rule it is 32x128 for few rows of each
+/// expert, and else 128x256. Few are up to 24 on average, if all PEs bring their most tokens and no rows are fp8.
+ExpertGemmOptions with_tile(const ExpertGemmOptions& options, int pes);
 /// Returns the options of the plan of routings: sorted by expert, aligned to tiles.
 ExpertOptions routing_options(const ExpertGemmOptions& options);
 

@@ -20,6 +20,11 @@ class FusedKernel {
   using Walk = TileWalk<Table>;
   static constexpr int kGroups = static_cast<int>(cute::size(TiledMma{})) / kGroup;  // computing warpgroups
   static_assert(kGroups == 1 || kGroups == 2);
+  // Three warpgroups start with 168 registers a thread. Threads with few sums leave more to those that load and store.
+  static constexpr int kSums =
+      static_cast<int>(cute::size<0>(TileShape{}) * cute::size<1>(TileShape{})) / kGroup / kGroups;
+  static constexpr int kLoadRegisters = kSums <= 32 ? 72 : 40;
+  static constexpr int kComputeRegisters = (3 * 168 - kLoadRegisters) / 2;
 
  public:
   static constexpr int kThreads = (1 + kGroups) * kGroup;
@@ -53,12 +58,12 @@ class FusedKernel {
     const GemmProfiler profiler(params.record, &storage.records);
     const std::uint64_t begin = profiler.now();
     if (group > 0) {
-      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<232>();
+      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<kComputeRegisters>();
       // Computing threads that read no table and no scales of blocks read nothing before the loads have arrived.
       if constexpr (Table::kOnDevice || Mainloop::kHasBlocks) wait_for_previous_grid();
       compute(params, storage, pipeline, group - 1, profiler);
     } else {
-      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
+      if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<kLoadRegisters>();
       // No memory may be accessed that the previous kernel may still write.
       if (warp == 0) {
         if constexpr (!Table::kOnDevice) {

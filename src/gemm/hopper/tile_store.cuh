@@ -13,6 +13,7 @@
 #include "gemm/hopper/gemm_profiler.cuh"
 #include "gemm/hopper/groups/panel_walk.cuh"
 #include "gemm/hopper/groups/quantised_rows.cuh"
+#include "gemm/hopper/stored_tile.cuh"
 #include "gemm/hopper/tile_box.cuh"
 #include "gemm/hopper/tile_epilogue.cuh"
 #include "gemm/hopper/tile_store_params.cuh"
@@ -383,13 +384,7 @@ class TileStore {
     Signal* const word = params_.word[tile.number];
     if (word == nullptr) return;
     const std::uint64_t begin = profiler.now();
-    fence_proxy_async();
-    unsigned before = 0;
-    asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
-                 : "=r"(before)
-                 : "r"(shared_address(&storage_.stored[signals_sent_++ % kLead]))
-                 : "memory");
-    if (before % 2 == 0) return;
+    if (!is_second_to_store(storage_.stored[signals_sent_++ % kLead])) return;
     for (int copy = 0; copy < params_.copies; ++copy) add_release(&params_.word[tile.number + copy]->value, 1);
     profiler.add(role, {RecordKind::kSignal, word, 1, static_cast<unsigned>(SignalOp::kAdd), 1}, begin);
   }

@@ -37,7 +37,8 @@ int suitable_sms(const ExpertTimes& times, const ExpertGemmOptions& o) {
 
 }  // namespace
 
-ExpertChoices choose_expert_forms(World& world, const ExpertGemmOptions& options) {
+ExpertChoices choose_expert_forms(World& world, const ExpertGemmOptions& given) {
+  const ExpertGemmOptions options = with_tile(given, world.num_pes());
   ExpertChoices chosen{options, {}, {}};
   ExpertGemmOptions& o = chosen.options;
   const ExpertTimes times(world.machine(), world.team(), options);
@@ -64,6 +65,8 @@ ExpertChoices choose_expert_forms(World& world, const ExpertGemmOptions& options
        "the fewest predicted microseconds among 1 to 8 sixteenths of the SMs");
   note("column-chunks", std::to_string(o.column_chunks), options.column_chunks > 0, tuned_chunks,
        "four, or the tiles in a row");
+  note("tile", fmt::format("{}x{}", o.tile_m, o.tile_n), given.tile_m > 0, false,
+       "32x128 for up to 24 rows of an expert on average, 128x256 for more rows and for fp8");
   return chosen;
 }
 

@@ -20,6 +20,13 @@ namespace tandem {
 
 namespace {
 
+struct TileOfExperts {
+  int rows, columns;
+};
+constexpr TileOfExperts kTileOfMany{128, 256}, kTileOfFew{32, 128};
+/// Rows of an expert on average, with which nearly all experts have one tile: of random choices, 95 % of them.
+constexpr double kFewRows = 24;
+
 constexpr ExpertForm kForms[] = {ExpertForm::kRule, ExpertForm::kSequential, ExpertForm::kOverlapped};
 
 void require(bool holds, const char* option, const std::string& given, const std::string& allowed) {
@@ -36,11 +43,13 @@ void check_fp8(const ExpertGemmOptions& o) {
           "is sequential with fp8 products");
 }
 
-void check_options(const ExpertGemmOptions& o, int pes) {
+void check_options(const ExpertGemmOptions& given, int pes) {
   using kernels::check_number;
-  const ExpertOptions& e = o.experts;
-  check_number("tile_m", o.tile_m, 1, 1024);
-  check_number("tile_n", o.tile_n, 1, 1 << 16);
+  const ExpertOptions& e = given.experts;
+  const int least = given.tile_m == 0 && given.tile_n == 0 ? 0 : 1;  // both are chosen, or none
+  check_number("tile_m", given.tile_m, least, 1024);
+  check_number("tile_n", given.tile_n, least, 1 << 16);
+  const ExpertGemmOptions o = with_tile(given, pes);
   require(e.align == 1 || e.align % o.tile_m == 0, "align", std::to_string(e.align),
           fmt::format("are 1 and multiples of tile_m, {}", o.tile_m));
   require(e.layout == ExpertLayout::kSorted, "layout", name(e.layout), "is sorted with products");
@@ -248,9 +257,21 @@ ExpertForm parse_expert_form(const std::string& text) {
   throw InvalidArgument(fmt::format("form: no '{}'; there are rule, sequential, overlapped", text));
 }
 
+ExpertGemmOptions with_tile(const ExpertGemmOptions& options, int pes) {
+  ExpertGemmOptions chosen = options;
+  if (options.tile_m != 0 || options.tile_n != 0) return chosen;
+  const ExpertOptions& e = options.experts;
+  const double choices = static_cast<double>(e.max_tokens) * e.top_k * pes;
+  const bool few = !ops::is_fp8(options) && choices <= kFewRows * e.experts;
+  const TileOfExperts tile = few ? kTileOfFew : kTileOfMany;
+  chosen.tile_m = tile.rows;
+  chosen.tile_n = tile.columns;
+  return chosen;
+}
+
 ExpertOptions routing_options(const ExpertGemmOptions& options) {
   ExpertOptions routed = options.experts;
-  if (routed.align == 1) routed.align = options.tile_m;
+  if (routed.align == 1) routed.align = options.tile_m > 0 ? options.tile_m : kTileOfMany.rows;
   return routed;
 }
 

@@ -59,9 +59,24 @@ class GroupedMainloop : public GatedMainloop<Base> {
     }
   }
 
- private:
+ protected:
   static constexpr int kRowBytes = 128;  // the rows of a box, which the swizzle permutes
 
+  /// All lanes of the producer warp wait for the rows of the tile's panel.
+  __device__ void pass_gates(const Params& params, const PanelTile& tile, int lane, const GemmProfiler& profiler) {
+    const GemmGate& gate = params.gate.gate;
+    if (gate.words == nullptr || passed_ == tile.word) return;
+    for (const Signal* word = gate.words + tile.word; word < gate.words + tile.word + params.words; ++word) {
+      const Epoch expected = load_relaxed(gate.epoch) * static_cast<Epoch>(gate.arrivals);
+      const std::uint64_t begin = profiler.now();
+      wait_before_tma(params.gate.context, word, expected);
+      if (lane == 0) profiler.add(1, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
+    }
+    passed_ = tile.word;
+    __syncwarp();
+  }
+
+ private:
   /// The two boxes of a step of A or B.
   struct Boxes {
     const CUtensorMap* map;
@@ -80,19 +95,6 @@ class GroupedMainloop : public GatedMainloop<Base> {
     load_box_to_blocks(shared.map, shared.place_of(half), depth, shared.row + half * shared.rows, barrier, 3);
     load_box(own.map, own.place_of(0), depth, own.row, barrier);
     load_box(own.map, own.place_of(1), depth, own.row + own.rows, barrier);
-  }
-
-  __device__ void pass_gates(const Params& params, const PanelTile& tile, int lane, const GemmProfiler& profiler) {
-    const GemmGate& gate = params.gate.gate;
-    if (gate.words == nullptr || passed_ == tile.word) return;
-    for (const Signal* word = gate.words + tile.word; word < gate.words + tile.word + params.words; ++word) {
-      const Epoch expected = load_relaxed(gate.epoch) * static_cast<Epoch>(gate.arrivals);
-      const std::uint64_t begin = profiler.now();
-      wait_before_tma(params.gate.context, word, expected);
-      if (lane == 0) profiler.add(1, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
-    }
-    passed_ = tile.word;
-    __syncwarp();
   }
 
   int passed_ = -1;  // first word of the panel whose gate was passed last

@@ -31,6 +31,7 @@ __device__ inline GemmPanel load_panel(const GemmPanel* from) {
 /// A tile of this block.
 struct PanelTile : WalkedTile {
   int group;      ///< number of its B
+  int rows;       ///< of the panel
   int word;       ///< first word of its gate
   bool in_panel;  ///< whether the cluster's blocks have one panel, or else one column
   bool empty;
@@ -62,6 +63,7 @@ class TileWalk<PanelTable> {
     tile.row = panel.row;
     tile.column = place.column;
     tile.group = panel.group;
+    tile.rows = panel.rows;
     tile.word = panel.word;
     tile.in_panel = place.in_panel;
     tile.empty = place.column >= table_.order.end_of(place.chunk);
