@@ -1,12 +1,16 @@
 """A decoder in the shape of Llama 3 with tensor parallelism: random weights, greedy tokens.
 
-    tandem launch -n 2 python3 examples/llama/llama.py --comm tandem      the same tokens with --comm gloo
-    tandem launch -n 2 python3 examples/llama/llama.py --comm symm_mem --size 8b     or nccl, or tandem --device cuda
-    python3 examples/llama/llama.py --simulate h200x8 --size 70b          a prediction of the time of a step
+    tandem launch -n 2 python3 examples/llama/llama.py --comm gloo,tandem --fuse      on CPUs, a tiny size
+    tandem launch -n 2 python3 examples/llama/llama.py --comm nccl,symm_mem,tandem --size 8b,70b --layers 4 \\
+        --batch 1,8,32,128 --prompt 1024 --prefill 2048,8192 --out FILE.json          on GPUs, a process for each
+    python3 examples/llama/llama.py --simulate h200x8 --size 70b                      a prediction of a step's time
 
 Each process has its heads and its part of the feed-forward layers. With `gloo`, `nccl` and `symm_mem` a matrix product
 and an all-reduce follow each other, with `tandem` one operator does both. With `--fuse` one operator does the
 all-reduce with the residual and the norm behind it.
+
+All ways run in turns, step by step, on the same weights. Each step takes the words that the first way has chosen, and
+the tokens that the others choose are compared. On GPUs each step is a captured graph.
 """
 
 from __future__ import annotations
@@ -14,8 +18,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import statistics
-import time
+import sys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,87 +66,90 @@ def simulate(size, machine, rows):
     print(f"{total * size.layers / 1000:10.2f} ms a step of {size.layers} layers, without attention, norms and words")
 
 
-def device_of(arguments):
-    """The kind of device for the tensors, after its checks."""
-    needed = {"gloo": "cpu", "nccl": "cuda", "symm_mem": "cuda"}.get(arguments.comm)
-    device = arguments.device or needed or "cpu"
-    if needed not in (None, device):
-        raise SystemExit(f"--device: {device} given, allowed with --comm {arguments.comm} is {needed}")
-    import torch
+def check_device(arguments):
+    """The kind of device for the tensors. It needs torch, and may leave a way out."""
+    needed = {name: {"gloo": "cpu", "nccl": "cuda", "symm_mem": "cuda"}.get(name) for name in arguments.comm}
+    device = arguments.device or next(filter(None, needed.values()), "cpu")
+    for name, one in needed.items():
+        if one not in (None, device):
+            raise SystemExit(f"--device: {device} given, allowed with --comm {name} is {one}")
+    import torch  # not for predictions, which need no torch
 
     if device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("--device: cuda given, allowed without a GPU is cpu, with --comm gloo or tandem")
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if processes == 1 and "symm_mem" in arguments.comm:
+        print("left out with one process: symm_mem")
+        arguments.comm.remove("symm_mem")
+        if not arguments.comm:
+            raise SystemExit("--comm: symm_mem given, allowed with one process are nccl and tandem")
+    for name in arguments.size:
+        if SIZES[name].kv_heads % processes != 0:
+            raise SystemExit(f"{processes} processes given, allowed are divisors of {SIZES[name].kv_heads} heads")
     return device
 
 
-def generate(arguments):
-    """Prints the tokens that follow a prompt, and their rate."""
-    import torch  # not for predictions, which need no torch
-    import torch.distributed as dist
-    from model import Llama, add_and_norm
+def names(*allowed):
+    """A parser of names with commas between them."""
 
-    device = device_of(arguments)
-    if device == "cuda":
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", os.environ["RANK"])))
-        torch.set_default_device("cuda")
-        torch.set_default_dtype(torch.bfloat16)
-    dist.init_process_group(
-        "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl",
-        init_method=arguments.rendezvous,
-        rank=int(os.environ["RANK"]),
-        world_size=int(os.environ["WORLD_SIZE"]),
-    )
-    size = SIZES[arguments.size]
-    size = dataclasses.replace(size, layers=arguments.layers or size.layers)
-    if size.kv_heads % dist.get_world_size() != 0:
-        raise SystemExit(f"{dist.get_world_size()} processes given, allowed are divisors of {size.kv_heads} heads")
-    torch.manual_seed(0)
-    add = add_and_norm(arguments.comm, dist.group.WORLD.group_name, arguments.fuse)
-    model = Llama(size, add)
-    words = torch.arange(arguments.prompt) * 7 % size.words
-    tokens, times, done = [], [], 0
-    for _ in range(arguments.tokens):
-        begin = time.perf_counter()
-        scores = model(words, done)
-        done += len(words)
-        words = scores.argmax()[None]
-        tokens.append(int(words))
-        times.append(time.perf_counter() - begin)
-    if dist.get_rank() == 0:
-        print(*tokens)
-        # The first steps prepare plans: for the prompt, and for one row.
-        middle = statistics.median(times[2:] or times)
-        name = arguments.comm + " --fuse" * arguments.fuse
-        print(f"{name}: {1 / middle:.1f} tokens/s, {1000 * middle:.2f} ms a token (median)")
-    if arguments.comm == "tandem":
-        import tandem.torch as tt
+    def parse(text):
+        given = text.split(",")
+        if not set(given) <= set(allowed) or len(set(given)) < len(given):
+            raise argparse.ArgumentTypeError(f"{text} given, allowed are {', '.join(allowed)}, each once")
+        return given
 
-        tt.shutdown()
-    dist.destroy_process_group()
+    return parse
 
 
-def main():
+def numbers(text):
+    """A parser of numbers with commas between them."""
+    given = text.split(",")
+    if not all(one.isdecimal() and int(one) > 0 for one in given):
+        raise argparse.ArgumentTypeError(f"{text} given, allowed are numbers of 1 or more, with commas between them")
+    return [int(one) for one in given]
+
+
+def parsed():
+    """The options, after the checks that need no torch."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=SIZES, default="tiny", help="dimensions; weights are random")
-    comms = ("gloo", "nccl", "symm_mem", "tandem")
-    parser.add_argument("--comm", choices=comms, default="tandem", help="who communicates")
+    parser.add_argument("--size", type=names(*SIZES), default="tiny", help="dimensions: tiny, 8b, 70b; random weights")
+    comms = names("gloo", "nccl", "symm_mem", "tandem")
+    parser.add_argument("--comm", type=comms, default="tandem", help="who communicates; several are compared")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="where tensors are (default: cpu where it can be)")
     parser.add_argument("--layers", type=int, metavar="N", help="number of layers (default: all of the size)")
-    parser.add_argument("--fuse", action="store_true", help="tandem: one operator for all-reduce, residual and norm")
-    parser.add_argument("--prompt", type=int, default=16, help="words of the prompt")
-    parser.add_argument("--tokens", type=int, default=32, help="tokens to generate")
+    parser.add_argument("--fuse", action="store_true", help="also tandem's operator for all-reduce, residual and norm")
+    parser.add_argument("--batch", type=numbers, default="1", help="sequences of a decode: 1,8,32 for three rows")
+    parser.add_argument("--prompt", type=int, default=16, help="words of each prompt")
+    parser.add_argument("--tokens", type=int, default=32, help="decode steps of a row")
+    parser.add_argument("--prefill", type=numbers, default=[], help="words of timed prefills: 2048,8192 for two rows")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of a prefill by each way")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no row after so many")
+    parser.add_argument("--out", help="a JSON file for the rows, which is written after each of them")
     parser.add_argument("--rendezvous", default="env://", help="where torch's processes meet")
     parser.add_argument("--simulate", metavar="MACHINE", help="predict a step on a machine model instead")
     parser.add_argument("--rows", type=int, default=8, help="rows of the predicted step")
     arguments = parser.parse_args()
-    if arguments.fuse and (arguments.comm != "tandem" or arguments.simulate):
+    if arguments.fuse and ("tandem" not in arguments.comm or arguments.simulate):
         raise SystemExit("--fuse: given without a run of --comm tandem, allowed is with one")
-    if arguments.layers is not None and arguments.layers < 1:
-        raise SystemExit(f"--layers: {arguments.layers} given, allowed is 1 or more")
+    for name in ("layers", "prompt", "tokens", "rounds", "rows"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise SystemExit(f"--{name}: {value} given, allowed is 1 or more")
+    return arguments
+
+
+def main():
+    arguments = parsed()
     if arguments.simulate:
-        simulate(SIZES[arguments.size], arguments.simulate, arguments.rows)
-    else:
-        generate(arguments)
+        for name in arguments.size:
+            simulate(SIZES[name], arguments.simulate, arguments.rows)
+        return 0
+    device = check_device(arguments)
+    import torch
+    from report import run
+
+    with torch.no_grad():
+        return run(arguments, SIZES, device)
 
 
-main()
+sys.exit(main())

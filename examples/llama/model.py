@@ -1,143 +1,124 @@
-"""The decoder of llama.py: attention with rotary embeddings, gated feed-forward layers, and random weights."""
+"""The decoder of llama.py: attention with rotary embeddings, gated feed-forward layers, and random weights.
+
+`decode` may be captured in a CUDA graph: keys and values lie in buffers of a fixed size, and the position is a word on
+the device that each run advances. So a replay does what a call does.
+"""
 
 from __future__ import annotations
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-
-EPSILON = 1e-5
-
-
-def multiply_by(comm, group):
-    """The product whose sum over all processes every process gets, as a function of x and a weight."""
-    if comm == "tandem":
-        import tandem.torch as tt
-
-        return lambda x, weight: tt.matmul_all_reduce(x, weight.t(), group=group)
-
-    if comm == "symm_mem":
-        return multiply_in_symmetric_memory(group)
-
-    def multiply(x, weight):
-        y = F.linear(x, weight)
-        dist.all_reduce(y)
-        return y
-
-    return multiply
+from ways import norm
 
 
-def multiply_in_symmetric_memory(group):
-    """The same by PyTorch's all-reduces in symmetric memory. The next call may overwrite a result."""
-    import torch.distributed._symmetric_memory as symm_mem
+class Cache:
+    """Keys and values of `sequences` of equal length, and how long they are."""
 
-    buffers = {}
+    def __init__(self, size, sequences, capacity, like):
+        heads, head = size.kv_heads // dist.get_world_size(), size.width // size.heads
+        shape = size.layers, sequences, heads, -(-capacity // 16) * 16, head
+        self.keys, self.values = (torch.zeros(shape, dtype=like.dtype, device=like.device) for _ in range(2))
+        self.position = torch.zeros(1, dtype=torch.int64, device=like.device)
 
-    def multiply(x, weight):
-        shape = len(x), len(weight)
-        if shape not in buffers:
-            buffers[shape] = symm_mem.empty(*shape, device=x.device, dtype=x.dtype)
-            symm_mem.rendezvous(buffers[shape], group)
-        y = torch.matmul(x, weight.t(), out=buffers[shape])
-        if y.nbytes <= 512 << 10:
-            return torch.ops.symm_mem.one_shot_all_reduce(y, "sum", group)
-        return torch.ops.symm_mem.two_shot_all_reduce_(y, "sum", group)
-
-    return multiply
+    def part(self, begin, end):
+        """Some of the sequences, in the same memory."""
+        made = object.__new__(Cache)
+        made.keys, made.values, made.position = self.keys[:, begin:end], self.values[:, begin:end], self.position
+        return made
 
 
-def add_and_norm(comm, group, fuse):
-    """The product, its sum over all processes added to x, and the norm of this, as a function of x, y and a weight."""
-    if fuse:
-        import tandem.torch as tt
+class Weights:
+    """This process's parts of random matrices, which depend on the seed alone."""
 
-        def fused(x, y, weight):
-            normed, whole, _ = tt.all_reduce_norm(F.linear(y, weight), x, epsilon=EPSILON, group=group)
-            return whole, normed
+    def __init__(self, device, dtype):
+        self.kind = {"device": device, "dtype": dtype}
+        self.generator = torch.Generator(device).manual_seed(0)
 
-        return fused
-    multiply = multiply_by(comm, group)
+    def whole(self, rows, columns, scale=1.0):
+        return torch.randn(rows, columns, generator=self.generator, **self.kind) * scale
 
-    def separate(x, y, weight):
-        whole = x + multiply(y, weight)
-        return whole, norm(whole)
-
-    return separate
+    def part(self, rows, columns, axis):
+        own = self.whole(rows, columns, columns**-0.5).chunk(dist.get_world_size(), axis)[dist.get_rank()]
+        return own.contiguous()
 
 
-def norm(x):
-    """The norm before each part of a layer, whose weights are ones."""
-    return F.rms_norm(x, x.shape[-1:], eps=EPSILON)
+def rotate(x, turns):
+    """Rotary embeddings of rows x heads x size."""
+    cos, sin = (one[:, None] for one in turns)
+    even, odd = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2).type_as(x)
 
 
-def part(rows, columns, axis):
-    """This process's part of a random matrix, which depends on the seed alone."""
-    whole = torch.randn(rows, columns) * columns**-0.5
-    own = whole.chunk(dist.get_world_size(), axis)[dist.get_rank()]
-    return torch.nn.Parameter(own.contiguous(), requires_grad=False)
+class Layer:
+    """This process's weights of a layer, as n x k."""
 
-
-def rotate(x, positions):
-    """Rotary embeddings."""
-    head = x.shape[-1]
-    angles = positions[:, None] * 500000.0 ** (-torch.arange(0, head, 2, dtype=torch.float32) / head)
-    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
-    turned = pairs * torch.polar(torch.ones_like(angles), angles)[:, None]
-    return torch.view_as_real(turned).flatten(-2).type_as(x)
-
-
-class Attention(torch.nn.Module):
-    """Attention of this process's heads, with the keys and values of all positions so far.
-
-    The product with `out` is left to the layer.
-    """
-
-    def __init__(self, size):
-        super().__init__()
+    def __init__(self, size, weights):
         self.head = size.width // size.heads
-        self.query = part(size.heads * self.head, size.width, 0)
-        self.key, self.value = (part(size.kv_heads * self.head, size.width, 0) for _ in range(2))
-        self.out = part(size.width, size.heads * self.head, 1)
-        self.cache = None
+        q, *kv = (weights.part(heads * self.head, size.width, 0) for heads in (size.heads, *[size.kv_heads] * 2))
+        self.attention, self.own = torch.cat((q, *kv)), [len(q), len(kv[0]), len(kv[1])]
+        self.out = weights.part(size.width, size.heads * self.head, 1)
+        self.gates = torch.cat([weights.part(size.hidden, size.width, 0) for _ in range(2)])
+        self.down = weights.part(size.width, size.hidden, 1)
 
-    def forward(self, x, positions):
-        q, k, v = (F.linear(x, w).unflatten(-1, (-1, self.head)) for w in (self.query, self.key, self.value))
-        q, k = rotate(q, positions), rotate(k, positions)
-        if self.cache is not None:
-            k, v = (torch.cat(pair) for pair in zip(self.cache, (k, v), strict=True))
-        self.cache = k, v
-        q, k, v = (one.transpose(0, 1)[None] for one in (q, k, v))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] > 1, enable_gqa=True)
-        return y[0].transpose(0, 1).flatten(1)
+    def project(self, y, turns):
+        """Queries, keys and values as rows x heads x size."""
+        q, k, v = (one.unflatten(-1, (-1, self.head)) for one in F.linear(y, self.attention).split(self.own, -1))
+        return rotate(q, turns), rotate(k, turns), v
 
-
-class Layer(torch.nn.Module):
-    """Attention and a gated feed-forward part, each with the norm behind it."""
-
-    def __init__(self, size, add):
-        super().__init__()
-        self.add, self.attention = add, Attention(size)
-        self.gate, self.up = (part(size.hidden, size.width, 0) for _ in range(2))
-        self.down = part(size.width, size.hidden, 1)
-
-    def forward(self, x, y, positions):
-        x, y = self.add(x, self.attention(y, positions), self.attention.out)
-        return self.add(x, F.silu(F.linear(y, self.gate)) * F.linear(y, self.up), self.down)
+    def forward(self, x, y, add, attend, turns):
+        """Sums and their norm. Attention and the gated part each end with a product that all processes sum."""
+        x, y = add(x, attend(*self.project(y, turns)), self.out)
+        gate, up = F.linear(y, self.gates).chunk(2, -1)
+        return add(x, F.silu(gate) * up, self.down)
 
 
-class Llama(torch.nn.Module):
-    """Words in, the scores of the next word out."""
+class Llama:
+    """Words in, the scores of the next words out. `add` is one of ways.py."""
 
-    def __init__(self, size, add):
-        super().__init__()
-        self.embed = torch.nn.Parameter(torch.randn(size.words, size.width), requires_grad=False)
-        self.head = torch.nn.Parameter(torch.randn(size.width, size.words), requires_grad=False)
-        self.layers = torch.nn.ModuleList(Layer(size, add) for _ in range(size.layers))
+    def __init__(self, size, device, dtype):
+        weights = Weights(device, dtype)
+        self.embed = weights.whole(size.words, size.width)
+        self.head = weights.whole(size.words, size.width)
+        self.layers = [Layer(size, weights) for _ in range(size.layers)]
+        head = size.width // size.heads
+        self.speeds = 500000.0 ** (-torch.arange(0, head, 2, dtype=torch.float32, device=device) / head)
 
-    def forward(self, words, first):
+    def run(self, words, positions, add, attend):
+        """The last normed sums. `attend` takes the number of the layer, queries, keys and values."""
+        angles = positions[:, None] * self.speeds
+        turns = torch.cos(angles), torch.sin(angles)
         x = self.embed[words]
         y = norm(x)
-        positions = torch.arange(first, first + len(words))
-        for layer in self.layers:
-            x, y = layer(x, y, positions)
-        return y[-1] @ self.head
+        for number, layer in enumerate(self.layers):
+            x, y = layer.forward(x, y, add, lambda *qkv, number=number: attend(number, *qkv), turns)
+        return y
+
+    def prefill(self, words, cache, add):
+        """Scores of the word behind all words of one sequence, whose keys and values go to the cache."""
+
+        def attend(number, q, k, v):
+            q, k, v = (one.transpose(0, 1) for one in (q, k, v))
+            cache.keys[number, 0, :, : len(words)], cache.values[number, 0, :, : len(words)] = k, v
+            y = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=True)
+            return y[0].transpose(0, 1).flatten(1)
+
+        y = self.run(words, torch.arange(len(words), device=words.device), add, attend)
+        cache.position.fill_(len(words))
+        return F.linear(y[-1:], self.head)
+
+    def decode(self, words, cache, add):
+        """Scores behind one more word of each sequence."""
+        allowed = torch.arange(cache.keys.shape[3], device=words.device) <= cache.position
+
+        def attend(number, q, k, v):
+            keys, values = cache.keys[number], cache.values[number]
+            keys.index_copy_(2, cache.position, k.unsqueeze(2))
+            values.index_copy_(2, cache.position, v.unsqueeze(2))
+            # The queries that share keys stand as rows of one head.
+            q = q.unflatten(1, (keys.shape[1], -1))
+            return F.scaled_dot_product_attention(q, keys, values, attn_mask=allowed[None, None, None]).flatten(1)
+
+        y = self.run(words, cache.position.expand(len(words)), add, attend)
+        cache.position.add_(1)
+        return F.linear(y, self.head)

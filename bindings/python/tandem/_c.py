@@ -1,6 +1,7 @@
 """The C API by ctypes, which worlds call. The first world loads the library.
 
-The package's own library has the C API for CPUs. TANDEM_LIBRARY names another one, such as a libtandem_c.so for GPUs.
+The package has the C API for CPUs in libtandem_sim.so, and with its GPU part for both in libtandem_c.so. TANDEM_LIBRARY
+names another library.
 """
 
 from __future__ import annotations
@@ -118,19 +119,27 @@ _ARGUMENTS: dict[str, list[Any]] = {
 }
 
 
+def path() -> str:
+    """The path of the library: that of the environment, or the package's own."""
+    given = os.environ.get("TANDEM_LIBRARY")
+    if given:
+        return given
+    with_gpus = os.path.join(FOLDER, "lib", "libtandem_c.so")
+    return with_gpus if os.path.exists(with_gpus) else os.path.join(FOLDER, "lib", "libtandem_sim.so")
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library. Raises Failure where it does not load."""
-    path = os.environ.get("TANDEM_LIBRARY") or FOLDER / "lib" / "libtandem_sim.so"
     try:
-        loaded = ctypes.CDLL(str(path))
+        loaded = ctypes.CDLL(path())
     except OSError as error:
         raise errors.Failure(f"the library of worlds does not load: {error}") from error
     loaded.tandem_version.restype = ctypes.c_char_p
     loaded.tandem_last_error.restype = ctypes.c_char_p
     version = loaded.tandem_version().decode()
     if version.rsplit(".", 1)[0] != VERSION:
-        raise errors.Failure(f"{path} has version {version}, this package needs {VERSION}: install it again")
+        raise errors.Failure(f"{path()} has version {version}, this package needs {VERSION}: install it again")
     for name, arguments in _ARGUMENTS.items():
         function = getattr(loaded, f"tandem_{name}")
         function.restype = ctypes.c_int

@@ -41,3 +41,20 @@ def test_llama_predicts_its_step(examples):
     assert "ms a step of 2 layers" in done.stdout
     done = subprocess.run([sys.executable, llama, "--simulate", "x"], capture_output=True, text=True, check=False)
     assert done.stderr.startswith("--simulate: x given, allowed is one of ")
+
+
+def test_llama_names_wrong_options(examples):
+    llama = examples.parent / "llama" / "llama.py"
+    for options, text in (
+        (["--comm", "tandem,mpi"], "--comm: tandem,mpi given, allowed are gloo, nccl, symm_mem, tandem, each once"),
+        (["--comm", "tandem,tandem"], "--comm: tandem,tandem given, allowed are"),
+        (["--size", "9b"], "--size: 9b given, allowed are tiny, 8b, 70b, each once"),
+        (["--batch", "1,0"], "--batch: 1,0 given, allowed are numbers of 1 or more"),
+        (["--prefill", "2k"], "--prefill: 2k given, allowed are numbers of 1 or more"),
+        (["--tokens", "0"], "--tokens: 0 given, allowed is 1 or more"),
+        (["--comm", "gloo", "--fuse"], "--fuse: given without a run of --comm tandem"),
+        (["--comm", "gloo,nccl"], "--device: cpu given, allowed with --comm nccl is cuda"),
+        (["--comm", "symm_mem", "--device", "cpu"], "--device: cpu given, allowed with --comm symm_mem is cuda"),
+    ):
+        done = subprocess.run([sys.executable, llama, *options], capture_output=True, text=True, check=False)
+        assert done.returncode in (1, 2) and text in done.stderr, done.stderr

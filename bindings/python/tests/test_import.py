@@ -90,6 +90,25 @@ def test_library_of_another_interface_is_refused():
     assert "has interface 1, this package needs 0" in run_python(code)
 
 
+def test_worlds_take_the_gpu_part_where_the_package_has_one(tmp_path, monkeypatch):
+    from tandem import _c
+
+    monkeypatch.delenv("TANDEM_LIBRARY", raising=False)
+    assert Path(_c.path()).parent == Path(tandem.__file__).parent / "lib"
+    monkeypatch.setattr(_c, "FOLDER", tmp_path)
+    assert _c.path() == str(tmp_path / "lib" / "libtandem_sim.so")
+    with pytest.raises(tandem.InvalidArgument, match="path: None given without TANDEM_LIBRARY and without"):
+        tandem.preload_nccl()
+    (tmp_path / "lib" / "tandem" / "nccl").mkdir(parents=True)
+    (tmp_path / "lib" / "libtandem_c.so").touch()
+    (tmp_path / "lib" / "tandem" / "nccl" / "libnccl.so.2").touch()
+    assert _c.path() == str(tmp_path / "lib" / "libtandem_c.so")
+    with pytest.raises(tandem.Failure, match="libnccl.so.2 given, which does not load"):
+        tandem.preload_nccl()
+    monkeypatch.setenv("TANDEM_LIBRARY", "/elsewhere/libtandem_c.so")
+    assert _c.path() == "/elsewhere/libtandem_c.so"
+
+
 def test_lists():
     names = [machine.name for machine in tandem.machines()]
     assert {"h200x4", "h200x8", "h100x8-rail"} <= set(names)

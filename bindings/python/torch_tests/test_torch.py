@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -104,11 +105,21 @@ def test_exit_with_open_groups_never_hangs(tmp_path):
 
 def test_llama_gives_the_same_tokens(tmp_path):
     program = "../../../examples/llama/llama.py"
-    place = ["--rendezvous", f"file://{tmp_path / 'rendezvous'}"]
-    tokens = []
-    for comm in (("gloo",), ("tandem",), ("tandem", "--fuse")):
-        text = run(program, 2, tmp_path, "--comm", *comm, *place)[0]
-        assert f"{' '.join(comm)}: " in text
-        tokens.append(text.splitlines()[0].split())
-    assert tokens[0] == tokens[1] == tokens[2]
-    assert len(set(tokens[0])) > 16
+    file = tmp_path / "rows.json"
+    common = ["--rendezvous", f"file://{tmp_path / 'rendezvous'}", "--out", str(file)]
+    taken = []
+    for processes, comm, ways in (
+        (2, ["gloo,tandem", "--fuse"], ["gloo", "tandem", "tandem --fuse"]),
+        (1, ["tandem"], ["tandem"]),
+    ):
+        # A score that is not that of a prefill of all words, or not that of the first way, ends with exit code 1.
+        text = run(program, processes, tmp_path, "--comm", *comm, "--batch", "3,1", "--prefill", "9", *common)[0]
+        rows = json.loads(file.read_text())["rows"]
+        assert [(row["step"], row["rows"]) for row in rows] == [("decode", 3), ("decode", 1), ("prefill", 9)]
+        for row in rows:
+            assert row["same_tokens"] == dict.fromkeys(ways, row["tokens"])
+            assert all(share < 1 for share in row["communication"].values())
+        assert all(f"{way}: " in text for way in ways)
+        taken += [row["taken"] for row in rows[:2]]
+    assert taken[0] == taken[1] == taken[2] == taken[3]
+    assert len(set(taken[0])) > 16
