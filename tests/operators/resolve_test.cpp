@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <tuple>
+#include <utility>
 
 #include "operators/resolve/resolve.h"
 #include "tandem/advanced/operator_tuning.h"
@@ -146,9 +148,50 @@ TEST_F(Resolve, TheCallersTilesComeBeforeTheCache) {
 TEST_F(Resolve, AKernelsLimitHoldsForEverySource) {
   OperatorOptions given = kProblem;
   given.type = DType::kE4M3;
-  const auto resolved = resolve(kScatter, given, DeviceKind::kGpu);
-  EXPECT_EQ(resolved.options.tile_n, 128);
-  EXPECT_THAT(choice(resolved, "tile").reason, HasSubstr("no kernel of fp8"));
+  for (const auto& [tile_n, out, expected] : {std::tuple{192, DType::kBF16, 128},
+                                              {512, DType::kF16, 256},
+                                              {256, DType::kE4M3, 128},
+                                              {512, DType::kE4M3, 128}}) {
+    given.tile_n = tile_n;
+    given.out_type = out;
+    const auto resolved = resolve(Operator::kAllGatherGemm, given, DeviceKind::kGpu);
+    EXPECT_EQ(resolved.options.tile_n, expected);
+    EXPECT_THAT(choice(resolved, "tile").reason, HasSubstr("no such kernel of fp8"));
+  }
+}
+
+/// On 132 SMs, 33 pairs of wide tiles have one SM of two busy.
+TEST_F(Resolve, TilesOfFp8AreWideUnlessHalfOfTheSmsAreIdle) {
+  for (const auto& [m, expected] : {std::pair<Size, int>{8192, 256}, {512, 256}, {256, 128}, {1, 128}}) {
+    OperatorOptions given = kProblem;
+    given.type = DType::kE4M3;
+    given.m = m;
+    EXPECT_EQ(resolve(kScatter, given, DeviceKind::kGpu).options.tile_n, expected) << m;
+  }
+  OperatorOptions given = kProblem;
+  given.type = DType::kE4M3;
+  given.tile_n = 128;
+  EXPECT_EQ(resolve(kScatter, given, DeviceKind::kGpu).options.tile_n, 128) << "the caller's";
+  given = kProblem;
+  given.type = DType::kE4M3;
+  given.block_scales = true;
+  given.m = 1;
+  EXPECT_EQ(resolve(kScatter, given, DeviceKind::kGpu).options.tile_n, 256) << "their only width";
+}
+
+/// 8192 columns are 32 wide tiles, and a fourth of them on each of four PEs are 8.
+TEST_F(Resolve, FewRowsOfALargePlanInFp8HaveNarrowTiles) {
+  OperatorOptions given = kProblem;
+  given.type = DType::kE4M3;
+  const auto resolved = resolve(Operator::kAllGatherGemm, given, DeviceKind::kGpu);
+  EXPECT_EQ(resolved.options.tile_n, 256);
+  EXPECT_EQ(resolved.narrow_rows, 4 * 256);
+  EXPECT_EQ(choice(resolved, "narrow_rows").value, "1024");
+  EXPECT_EQ(resolve(kScatter, given, DeviceKind::kGpu).narrow_rows, 256);
+  given.m = 1024;
+  EXPECT_EQ(resolve(Operator::kAllGatherGemm, given, DeviceKind::kGpu).narrow_rows, 0) << "all runs";
+  given = kProblem;
+  EXPECT_EQ(resolve(kScatter, given, DeviceKind::kGpu).narrow_rows, 0) << "bf16";
 }
 
 TEST_F(Resolve, LeavesNothingOpen) {

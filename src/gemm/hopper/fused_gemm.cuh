@@ -11,7 +11,7 @@
 namespace tandem::cuda {
 
 /// Element is the type of A and B, Out the type of C. Gated: for the gated activations. Two blocks of a cluster share a
-/// tile column: each loads half of B's rows for both. Blocks: for fp8 with scales of blocks.
+/// tile column: each loads half of B's rows for both. Blocks: for fp8 with scales of blocks, and with all others.
 template <class Element, class Out, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK, bool Gated = false,
           bool Blocks = false>
 class FusedGemm {
@@ -45,7 +45,8 @@ class FusedGemm {
     params.k = narrow(gemm.k);
     params.mainloop = mainloop(gemm, *launch.context);
     params.store = Store::params(gemm, params.table, *launch.context);
-    if constexpr (Blocks) params.store.scales.a = params.store.scales.b = nullptr;  // the mainloop applies them
+    if (Blocks && gemm.scales.blocks)
+      params.store.scales.a = params.store.scales.b = nullptr;  // the mainloop applies them
     params.record = launch.record;
     launch_gemm_kernel<Kernel>(launch, params, kCluster);
   }
@@ -70,11 +71,14 @@ class FusedGemm {
       params.own = Plain::params(gemm, gemm.own_a, own.size());
     }
     if constexpr (Blocks) {
-      params.scales.a = gemm.scales.a;
-      params.scales.b = gemm.scales.b;
+      const GemmScales& scales = gemm.scales;
+      params.scales.a = scales.a;
+      params.scales.b = scales.blocks ? scales.b : nullptr;
       params.scales.steps = narrow(scale_blocks(gemm.k));
       params.scales.rows = narrow(gemm.m);
       params.scales.blocks_of_n = narrow(GemmScales::blocks_of_columns(gemm.n, Gated));
+      params.scales.of_rows = scales.a_per_row ? scales.a : nullptr;
+      params.scales.of_columns = scales.b_per_column ? scales.b : nullptr;
       params.scales.n = narrow(gemm.n);
     }
     return params;

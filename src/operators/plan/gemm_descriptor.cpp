@@ -11,7 +11,8 @@ Gemm descriptor_of(const Settings& settings, const Team& team, const OperatorCal
   gemm.type = o.type;
   gemm.out_type = o.result_type();
   gemm.tile_m = o.tile_m;
-  gemm.tile_n = o.tile_n;
+  const bool is_narrow = o.form == Form::kSequential && call.m <= settings.narrow_rows;
+  gemm.tile_n = is_narrow ? kNarrowFp8TileN : o.tile_n;
   gemm.panel_group = o.panel_group;
   gemm.b = call.b[i];
   gemm.b_layout = o.b_layout;

@@ -7,8 +7,8 @@
 
 namespace tandem::ops {
 
-/// GPUs have no kernel of fp8 with wider tiles.
-inline constexpr int kMostFp8TileN = 128;
+/// Columns of the tiles in fp8 that GPUs have kernels for. Wide ones are for 16-bit results.
+inline constexpr int kNarrowFp8TileN = 128, kWideFp8TileN = 256;
 
 /// The world for which options are chosen.
 struct Place {
@@ -43,6 +43,10 @@ struct TileChoice {
   int panel_group = 0;
 };
 TileChoice measured_tile(const Place& place, Operator op, const OperatorOptions& options);
+
+/// Returns the rows up to which GEMMs in fp8 with 16-bit results take narrow tiles on GPUs. Wide tiles read fewer bytes
+/// from the L2 cache, but should not leave half of the SMs idle.
+Size narrow_fp8_rows(const Place& place, Operator op, const OperatorOptions& options);
 
 /// A chain of two PEs has one link. Longer chains keep sums on their way longer than an owner needs to add them.
 Reduction suitable_reduction(const Place& place, Operator op);

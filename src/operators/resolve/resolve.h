@@ -7,7 +7,7 @@
 ///   entry.
 ///   3. table:  on GPUs, selected_options and the tiles that were measured best.
 ///   4. rule:   a closed formula of the machine model, or a default.
-/// Two limits hold for all sources. GPUs have no fp8 kernel of wide tiles, and only some GPUs have a GEMM that signals
+/// Two limits hold for all sources. GPUs have two widths of tiles in fp8, and only some GPUs have a GEMM that signals
 /// tile by tile. `tandem run --explain` prints each option with its source, and the order of the sources.
 
 #include <vector>
@@ -27,6 +27,8 @@ struct ResolvedOptions {
   /// chunks and SMs, unless the caller chose the transport. 0 if all runs have one form.
   Size sequential_rows = 0;
   OperatorOptions sequential;
+  /// Sequential runs of up to so many rows take tiles of kNarrowFp8TileN columns, whatever the options have.
+  Size narrow_rows = 0;
   AllReduceRows all_reduce;
   bool double_buffered = false;  ///< two plans alternate (double_buffered_plan.h)
   std::vector<OptionChoice> choices;

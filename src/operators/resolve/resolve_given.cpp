@@ -65,9 +65,23 @@ void Resolver::limit_tile() {
     origins_.set(Choosable::kTile, OptionSource::kRule, "GPUs have one tile for scales of blocks");
     return;
   }
-  if (!place_.on_gpus || o_.type != DType::kE4M3 || o_.tile_n <= kMostFp8TileN) return;
-  o_.tile_n = kMostFp8TileN;
-  origins_.set(Choosable::kTile, OptionSource::kRule, "GPUs have no kernel of fp8 with wider tiles");
+  if (!place_.on_gpus || o_.type != DType::kE4M3 || o_.tile_n <= kNarrowFp8TileN) return;
+  const int limited = has_fp8_tiles() && o_.tile_n >= kWideFp8TileN ? kWideFp8TileN : kNarrowFp8TileN;
+  if (o_.tile_n == limited) return;
+  o_.tile_n = limited;
+  origins_.set(Choosable::kTile, OptionSource::kRule, "GPUs have no such kernel of fp8 with wider tiles");
+}
+
+void Resolver::take_fp8_tile() {
+  const Size rows = narrow_fp8_rows(place_, op_, o_);
+  const bool is_narrow = o_.m <= rows;
+  offer(Choosable::kTile, &OperatorOptions::tile_n, is_narrow ? kNarrowFp8TileN : kWideFp8TileN, OptionSource::kRule,
+        "wide tiles of fp8, unless they leave half of the SMs idle");
+  if (!is_narrow) result_.narrow_rows = rows;
+}
+
+bool Resolver::has_fp8_tiles() const {
+  return place_.on_gpus && o_.type == DType::kE4M3 && !o_.block_scales && size_of(o_.result_type()) == 2;
 }
 
 void Resolver::take_measured() {
@@ -87,6 +101,7 @@ void Resolver::take_measured() {
     offer(Choosable::kCommunicationSms, &OperatorOptions::communication_sms, measured.communication_sms, table, file);
   const bool is_plain = o_.ns.empty() && o_.type == DType::kBF16 && o_.result_type() == o_.type &&
                         o_.b_layout == BLayout::kNxK && !is_gated(o_.activation);
+  if (tile_is_open && has_fp8_tiles()) take_fp8_tile();
   if (!tile_is_open || !is_plain) return;
   const TileChoice tile = measured_tile(place_, op_, o_);
   offer(Choosable::kTile, &OperatorOptions::tile_n, tile.tile_n, table, file);

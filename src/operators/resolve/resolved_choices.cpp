@@ -46,6 +46,8 @@ std::vector<OptionChoice> describe_choices(Operator op, const ResolvedOptions& r
     add_rows("sequential_rows", resolved.sequential_rows, "rows up to which the sequential form is the faster one");
     add_rule("sequential_transport", tune::name(resolved.sequential.copy_by), "of runs in the sequential form");
   }
+  if (resolved.narrow_rows > 0)
+    add_rows("narrow_rows", resolved.narrow_rows, "rows up to which sequential runs take tiles of 128 columns");
   add_rule("double_buffered", resolved.double_buffered ? "yes" : "no", "on GPUs within a node of several PEs");
   return choices;
 }

@@ -32,6 +32,9 @@ class Resolver {
   /// An entry is taken as a whole; what it leaves open itself goes on to the next source.
   void take_cached();
   void limit_tile();
+  void take_fp8_tile();
+  /// Returns whether GPUs have tiles of two widths for these options.
+  bool has_fp8_tiles() const;
   void take_measured();
 
   // The rules (resolve_rules.cpp).

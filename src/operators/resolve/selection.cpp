@@ -147,6 +147,13 @@ TileChoice measured_tile(const Place& place, Operator op, const OperatorOptions&
   return choice;
 }
 
+Size narrow_fp8_rows(const Place& place, Operator op, const OperatorOptions& o) {
+  const Size n = o.ns.empty() ? o.n : *std::ranges::max_element(o.ns);
+  const Size columns = op == Operator::kAllGatherGemm ? ceil_div(n, place.team.size) : n;
+  const Size half_of_pairs = place.sm_count / 4;
+  return half_of_pairs / ceil_div(columns, kWideFp8TileN) * 2 * kTileM;
+}
+
 }  // namespace ops
 
 }  // namespace tandem

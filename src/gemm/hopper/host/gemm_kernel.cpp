@@ -54,13 +54,12 @@ namespace {
 
 /// Describes a kernel, or the kernel that a GEMM needs.
 template <class T>
-std::string describe(const T& of, bool is_grouped, bool gated, bool quantises, bool blocks) {
+std::string describe(const T& of, bool is_grouped, bool gated, bool quantises, const char* scales) {
   const std::string types =
       of.type == of.out_type ? name(of.type) : fmt::format("{} to {}", name(of.type), name(of.out_type));
   return fmt::format("{} {}x{}{}{}{}{}{}", types, of.tile_m, of.tile_n,
                      of.b_layout == BLayout::kKxN ? " with B as KxN" : "", gated ? " gated" : "",
-                     is_grouped ? " with groups" : "", quantises ? " with scales of C" : "",
-                     blocks && !is_grouped ? " with scales of blocks" : "");
+                     is_grouped ? " with groups" : "", quantises ? " with scales of C" : "", is_grouped ? "" : scales);
 }
 
 /// Returns whether rows and matrices start at multiples of 16 bytes, as TMA needs.
@@ -76,7 +75,8 @@ bool is_for(const GemmKernel& kernel, const Gemm& gemm) {
   return kernel.type == gemm.type && kernel.out_type == gemm.out_type && kernel.tile_m == gemm.tile_m &&
          kernel.tile_n == gemm.tile_n && kernel.b_layout == gemm.b_layout &&
          kernel.is_grouped == (gemm.groups.count > 0) && kernel.gated == is_gated(gemm.activation) &&
-         kernel.quantises == (gemm.scales.out != nullptr) && (kernel.is_grouped || kernel.blocks == gemm.scales.blocks);
+         kernel.quantises == (gemm.scales.out != nullptr) &&
+         (kernel.is_grouped || kernel.blocks || !gemm.scales.blocks);
 }
 
 }  // namespace
@@ -140,13 +140,14 @@ const GemmKernel& find_gemm_kernel(const Gemm& gemm) {
   std::string known;
   for (const GemmKernel* kernel : gemm_kernels()) {
     if (is_for(*kernel, gemm)) return *kernel;
-    known += (known.empty() ? "" : ", ") +
-             describe(*kernel, kernel->is_grouped, kernel->gated, kernel->quantises, kernel->blocks);
+    known += (known.empty() ? "" : ", ") + describe(*kernel, kernel->is_grouped, kernel->gated, kernel->quantises,
+                                                    kernel->blocks ? " with scales of all kinds" : "");
   }
-  throw Unsupported(fmt::format(
-      "gemm: tiles of {} given, the GPU's kernels are {}",
-      describe(gemm, gemm.groups.count > 0, is_gated(gemm.activation), gemm.scales.out != nullptr, gemm.scales.blocks),
-      known));
+  throw Unsupported(
+      fmt::format("gemm: tiles of {} given, the GPU's kernels are {}",
+                  describe(gemm, gemm.groups.count > 0, is_gated(gemm.activation), gemm.scales.out != nullptr,
+                           gemm.scales.blocks ? " with scales of blocks" : ""),
+                  known));
 }
 
 }  // namespace tandem::cuda

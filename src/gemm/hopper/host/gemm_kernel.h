@@ -31,7 +31,7 @@ struct GemmKernel {
   bool is_grouped = false;  ///< whether it computes the panels of groups
   bool gated = false;       ///< whether it is for the gated activations, or for the others
   bool quantises = false;   ///< whether it makes the scales of C's blocks (GemmScales::out)
-  bool blocks = false;      ///< without groups: whether A and B have scales of blocks (GemmScales::blocks)
+  bool blocks = false;      ///< without groups: whether A and B may have scales of blocks (GemmScales::blocks)
 };
 
 std::span<const GemmKernel* const> gemm_kernels();
