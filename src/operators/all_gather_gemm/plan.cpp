@@ -20,16 +20,24 @@ class AllGatherGemm final : public OperatorPlan {
         settings_(settings),
         team_(world.team()),
         sms_(world.machine().gpu.sm_count),
-        transport_(world, settings),
+        norm_(made_norm(world, settings)),
+        transport_(world, settings, norm_ ? &*norm_ : nullptr),
         scales_(world, settings) {}
 
  private:
+  /// Half of the operator has no norm.
+  static std::optional<ShardNorm> made_norm(World& world, const Settings& settings) {
+    const Form form = settings.options.form;
+    const bool is_half = form == Form::kComputeOnly || form == Form::kCommunicationOnly;
+    return settings.options.norm.any() && !is_half ? std::optional<ShardNorm>(std::in_place, world, settings)
+                                                   : std::nullopt;
+  }
+
   void enqueue(Stream& main, const OperatorCall& call) override {
     const Form form = settings_.options.form;
     if (form == Form::kComputeOnly) return multiply(main, call, &AllGatherGemm::whole);
     if (team_.size == 1) return run_alone(main, call);
-    transport_.begin(main, static_cast<const std::byte*>(call.a), call.m);  // producers first: nothing promises that
-                                                                            // streams run side by side
+    transport_.begin(main, call);  // producers first: nothing promises that streams run side by side
     scales_.gather(main, call.a_scale, call.m);
     if (form == Form::kOverlapped) multiply(main, call, &AllGatherGemm::gated);
     if (form == Form::kDecomposed) shard_by_shard(main, call);
@@ -40,7 +48,7 @@ class AllGatherGemm final : public OperatorPlan {
     // A GEMM without columns has waited for no rows.
     if (waits || call.gathered != nullptr) transport_.await(main, 0, team_.size);
     if (form == Form::kSequential) {
-      transport_.place_own(main, static_cast<const std::byte*>(call.a));
+      transport_.place_own(main, call);
       multiply(main, call, &AllGatherGemm::whole);
     }
     if (call.gathered != nullptr) copy_gathered(main, call);
@@ -48,9 +56,10 @@ class AllGatherGemm final : public OperatorPlan {
 
   /// Runs a call of the only PE, which has all rows.
   void run_alone(Stream& main, const OperatorCall& call) const {
+    if (norm_) norm_->run(main, call, {0, call.m}, transport_.place_of_own());
     if (settings_.options.form != Form::kCommunicationOnly) multiply(main, call, &AllGatherGemm::own);
     const Size bytes = call.m * settings_.options.k * size_of(settings_.options.type);
-    if (call.gathered != nullptr) main.copy_async(call.gathered, call.a, bytes);
+    if (call.gathered != nullptr) main.copy_async(call.gathered, transport_.own(call), bytes);
   }
 
   /// Peers send the next rows only after the next call's first step, so the gathered rows are still there.
@@ -62,7 +71,7 @@ class AllGatherGemm final : public OperatorPlan {
       if (!bytes.empty()) main.copy_async(to + bytes.begin, from, bytes.size());
     };
     copy({0, own.begin}, transport_.gathered());
-    copy(own, static_cast<const std::byte*>(call.a));
+    copy(own, transport_.own(call));
     copy({own.end, call.m * row}, transport_.gathered() + own.end);
   }
 
@@ -75,7 +84,7 @@ class AllGatherGemm final : public OperatorPlan {
   /// Returns the problem with the i-th B where A has the own rows alone.
   Gemm own(const OperatorCall& call, std::size_t i) const {
     Gemm gemm = gathered_gemm(settings_, team_, call, i);
-    gemm.a = call.a;
+    gemm.a = transport_.own(call);
     return gemm;
   }
 
@@ -87,10 +96,11 @@ class AllGatherGemm final : public OperatorPlan {
     return gemm;
   }
 
-  /// Own rows are read from the user's memory. The rows for which the first B has waited are in place for the others.
+  /// Own rows are read from the user's memory, or where the norm has put them. The rows for which the first B has
+  /// waited are in place for the others.
   Gemm gated(const OperatorCall& call, std::size_t i) const {
     Gemm gemm = whole(call, i);
-    gemm.own_a = call.a;
+    gemm.own_a = transport_.own(call);
     gemm.order = settings_.order;
     gemm.gate = transport_.gate();
     const int steps = transport_.has_steps_beside_gemm() ? kStepSms : 0;
@@ -120,6 +130,7 @@ class AllGatherGemm final : public OperatorPlan {
   Settings settings_;
   Team team_;
   int sms_;
+  std::optional<ShardNorm> norm_;  // the transport refers to it
   GatherTransport transport_;
   GatheredScales scales_;
 };
