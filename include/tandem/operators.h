@@ -74,15 +74,21 @@ std::vector<std::string> tile_orders(Operator op);
 ///   sum = sums + residual                      rounded to result_type()
 ///   c   = norm(sum) * weight + norm_bias       in result_type(), or quantised to fp8_e4m3
 ///
+/// all_gather_gemm may take the same steps before the gather, in this PE's rows of A, which then arrive as they are
+/// normed:
+///
+///   sum = a + residual                         rounded to the type of A
+///   a'  = norm(sum) * weight + norm_bias       in the type of A; c = gather(a') * b^T
+///
 /// tandem/layer/all_reduce_norm.h defines the norms and the scales. All PEs get the same bits. A strategy may round the
-/// sums before it adds the residual, so the last bit may depend on the strategy.
+/// sums of products before it adds the residual, so the last bit may depend on the strategy.
 struct OperatorNorm {
   Norm norm = Norm::kNone;                          ///< the norm of each row
   bool residual = false;                            ///< whether a residual is added
   bool norm_bias = false;                           ///< whether a bias is added to each normed row
   bool sum = false;                                 ///< whether `sum` is an output, too
   double epsilon = 1e-6;                            ///< added to the mean of squares; positive
-  Quantisation quantisation = Quantisation::kNone;  ///< the form of c
+  Quantisation quantisation = Quantisation::kNone;  ///< the form of c; all_gather_gemm has none
   double scale = 1;                                 ///< of Quantisation::kStatic; positive and finite
 
   /// Returns whether there is any step.
@@ -123,7 +129,8 @@ struct OperatorOptions {
   /// 128)], where k' is the depth of its A. Each b_scale is [blocks of its columns][ceil(k' / 128)]. Both are given. On
   /// GPUs the result is bf16 or f16, and bf16 with a gated activation.
   bool block_scales = false;
-  /// The steps after the sums of gemm_reduce_scatter and gemm_all_reduce, which then have no activation.
+  /// The steps after the sums of gemm_reduce_scatter and gemm_all_reduce, which then have no activation. For
+  /// all_gather_gemm these are the steps before the gather, and A is no fp8.
   OperatorNorm norm = {};
   /// The execution strategy.
   Form form = Form::kSuitable;
@@ -189,9 +196,10 @@ struct OperatorCall {
   std::span<const float* const> b_scale = {};
   /// all_gather_gemm with fp8 output: one pointer for each C, or none: the factor applied to C before rounding.
   std::span<const float* const> c_scale = {};
-  /// all_gather_gemm: null, or m x k elements in this PE's memory that receive the gathered A.
+  /// all_gather_gemm: null, or m x k elements in this PE's memory that receive the gathered A, behind its norm.
   void* gathered = nullptr;
-  // The arguments of OperatorOptions::norm, which announces them. Matrices have the rows and columns of C.
+  // The arguments of OperatorOptions::norm, which announces them. Matrices have the rows and columns of C. For
+  // all_gather_gemm they have those of A and its type, and vectors k elements.
   const void* residual = nullptr;     ///< of result_type(); gemm_all_reduce: the same values on all PEs
   const void* norm_weight = nullptr;  ///< n elements of result_type(), given if there is a norm
   const void* norm_bias = nullptr;    ///< n elements of result_type()

@@ -196,8 +196,18 @@ TEST(OperatorNorm, RefusesOptionsAndArgumentsByName) {
   EXPECT_THAT(of([](O&, C& c) { c.norm_weight = nullptr; }), HasSubstr("norm_weight: a null address given"));
   EXPECT_THAT(of([](O&, C& c) { c.sum = c.c[0]; }), HasSubstr("sum: 128 bytes at"));
   EXPECT_EQ(of([](O&, C& c) { c.sum = const_cast<void*>(c.residual); }), "");
-  EXPECT_EQ(refusal(Operator::kAllGatherGemm, [](O&, C&) {}),
-            "norm: given, allowed for all_gather_gemm is none: it adds nothing up");
+  const auto of_gather = [](auto change) { return refusal(Operator::kAllGatherGemm, change); };
+  EXPECT_EQ(of_gather([](O&, C&) {}), "");
+  EXPECT_EQ(of_gather([](O& o, C&) { o.activation = Activation::kRelu; }), "");
+  EXPECT_EQ(of_gather([](O& o, C&) { o.type = DType::kE4M3; }),
+            "type: fp8_e4m3 given, allowed for all_gather_gemm with a norm are bf16, f16, f32");
+  EXPECT_EQ(of_gather([](O& o, C&) { o.norm.quantisation = Quantisation::kRow; }),
+            "quantisation: row given, allowed for all_gather_gemm is none");
+  EXPECT_EQ(of_gather([](O& o, C&) { o.k = Size{1} << 21; }),
+            "k: 2097152 given, allowed is at most 1048576 with a norm");
+  EXPECT_THAT(of_gather([](O&, C& c) { c.norm_weight = nullptr; }), HasSubstr("norm_weight: a null address given"));
+  EXPECT_THAT(of_gather([](O&, C& c) { c.sum = const_cast<void*>(c.a); }), HasSubstr("sum: 64 bytes at"));
+  EXPECT_EQ(of_gather([](O&, C& c) { c.sum = const_cast<void*>(c.residual); }), "");
 }
 
 }  // namespace

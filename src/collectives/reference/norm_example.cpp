@@ -174,17 +174,22 @@ void count(NormErrors& errors, bool is_right, const char* what, Size row, Size c
 
 }  // namespace
 
+void NormExample::check_columns(NormErrors& errors, const Row& expected, Size row, Range columns,
+                                const std::byte* out) const {
+  for (Size i = columns.begin; i < columns.end; ++i) {
+    const float got = element(out, row * columns.size() + i - columns.begin);
+    const float y = rounded(expected.y[static_cast<std::size_t>(i)]);
+    count(errors, is(got, y, 0.02F, 1e-4F), "out", row, i, got, y);
+  }
+}
+
 void NormExample::check_out(NormErrors& errors, const Row& expected, Size row, const std::byte* out,
                             const std::byte* scales) const {
+  if (options_.quantisation == Quantisation::kNone)
+    return check_columns(errors, expected, row, {0, options_.hidden}, out);
   for (Size i = 0; i < options_.hidden; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const Size place = row * options_.hidden + i;
-    if (options_.quantisation == Quantisation::kNone) {
-      const float got = element(out, place);
-      const float y = rounded(expected.y[at]);
-      count(errors, is(got, y, 0.02F, 1e-4F), "out", row, i, got, y);
-      continue;
-    }
     const float scale = scale_of(scales, row, i, expected.scales[at]);
     if (!is(scale, expected.scales[at], 1e-4F, 0)) {
       count(errors, false, "scale", row, i, scale, expected.scales[at]);
@@ -224,6 +229,19 @@ NormErrors NormExample::errors_of_own(int pe, const std::byte* out, const std::b
     if (options_.sum) check_sum(errors, expected, r - own.begin, sum);
     check_out(errors, expected, r - own.begin, out, scales);
   }
+  return errors;
+}
+
+NormErrors NormExample::errors_of_sum(int pe, const std::byte* sum) const {
+  const Range own = held(pe);
+  NormErrors errors;
+  for (Size r = own.begin; r < own.end && options_.sum; ++r) check_sum(errors, row(r), r - own.begin, sum);
+  return errors;
+}
+
+NormErrors NormExample::errors_of_columns(Range columns, const std::byte* out) const {
+  NormErrors errors;
+  for (Size r = 0; r < rows_; ++r) check_columns(errors, row(r), r, columns, out);
   return errors;
 }
 

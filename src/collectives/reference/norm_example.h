@@ -39,6 +39,10 @@ class NormExample {
   NormErrors errors(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const;
   /// Does the same for outputs that hold only the PE's part of the rows.
   NormErrors errors_of_own(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const;
+  /// Compares the sums alone.
+  NormErrors errors_of_sum(int pe, const std::byte* sum) const;
+  /// Compares these columns of an unquantised output of all rows.
+  NormErrors errors_of_columns(Range columns, const std::byte* out) const;
 
  private:
   struct Row {
@@ -57,6 +61,7 @@ class NormExample {
   void check_sum(NormErrors& errors, const Row& expected, Size row, const std::byte* sum) const;
   void check_out(NormErrors& errors, const Row& expected, Size row, const std::byte* out,
                  const std::byte* scales) const;
+  void check_columns(NormErrors& errors, const Row& expected, Size row, Range columns, const std::byte* out) const;
   float rounded(float value) const;
   float element(const std::byte* buffer, Size i) const;
   float input(int pe, Size row, Size column) const;

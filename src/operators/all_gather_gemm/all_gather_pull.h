@@ -11,7 +11,7 @@ namespace tandem::ops {
 
 struct AllGatherPull {
   struct Args {
-    const std::byte* own;      // this PE's shard
+    const std::byte* own;      // this PE's shard; null: it is in the gathered buffer
     Symm<std::byte> gathered;  // all shards; the peers have released the last call's
     Signals in_place;          // [block][chunk]: its holder in this node has this block's share of the chunk
     Signals ready;             // [chunk]: grows by the number of blocks in each call
@@ -42,10 +42,10 @@ struct AllGatherPull {
     const int slot = a.rows.slot(owner, part);
     const Range mine = share(a, owner, part, block.count(), block.index());
     const Size shard_begin = a.rows.shard(owner).begin * a.row_bytes;
-    if (hop == 0)
-      block.copy(a.gathered.local() + mine.begin, a.own + (mine.begin - shard_begin), mine.size());
-    else
+    if (hop > 0)
       block.wait(a.ready + slot, 1, epoch * static_cast<Epoch>(block.count()));
+    else if (a.own != nullptr)
+      block.copy(a.gathered.local() + mine.begin, a.own + (mine.begin - shard_begin), mine.size());
     for (int i = 0; i < a.order.peers(); ++i)
       block.notify(in_place + slot, epoch, a.order.first_of_node() + (block.pe() + 1 + i) % a.order.team.node_size);
   }

@@ -23,6 +23,7 @@ struct AllGatherPush {
     Size row_bytes;
     ChunkOrder order;
     bool peers_at_once;  // one role for each peer
+    int only_part = -1;  // the chunks of one part alone; -1: of all
   };
 
   template <class Block>
@@ -42,6 +43,7 @@ struct AllGatherPush {
  private:
   template <class Block>
   TANDEM_DEVICE static void push(Block& block, const Args& a, int hop, ChunkStep step) {
+    if (a.only_part >= 0 && step.part != a.only_part) return;
     const int owner = a.order.owner(block.pe(), hop);
     const Signals ready = a.ready + a.rows.slot(owner, step.part);
     if (hop > 0) block.wait(ready, 1, block.load_scalar(a.epoch) * static_cast<Epoch>(block.count()));

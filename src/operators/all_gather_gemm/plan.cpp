@@ -20,15 +20,15 @@ class AllGatherGemm final : public OperatorPlan {
         settings_(settings),
         team_(world.team()),
         sms_(world.machine().gpu.sm_count),
-        transport_(world, settings),
+        norm_(ShardNorm::of(world, settings)),
+        transport_(world, settings, norm_ ? &*norm_ : nullptr),
         scales_(world, settings) {}
 
  private:
   void enqueue(Stream& main, const OperatorCall& call) override {
     const Form form = settings_.options.form;
     if (form == Form::kComputeOnly) return multiply(main, call, &AllGatherGemm::whole);
-    transport_.begin(main, static_cast<const std::byte*>(call.a), call.m);  // producers first: nothing promises that
-                                                                            // streams run side by side
+    transport_.begin(main, call);  // producers first: nothing promises that streams run side by side
     scales_.gather(main, call.a_scale, call.m);
     if (form == Form::kOverlapped) multiply(main, call, &AllGatherGemm::gated);
     if (form == Form::kDecomposed) shard_by_shard(main, call);
@@ -39,7 +39,7 @@ class AllGatherGemm final : public OperatorPlan {
     // A GEMM without columns has waited for no rows.
     if (waits || call.gathered != nullptr) transport_.await(main, 0, team_.size);
     if (form == Form::kSequential) {
-      transport_.place_own(main, static_cast<const std::byte*>(call.a));
+      transport_.place_own(main, call);
       multiply(main, call, &AllGatherGemm::whole);
     }
     if (call.gathered != nullptr) copy_gathered(main, call);
@@ -54,7 +54,7 @@ class AllGatherGemm final : public OperatorPlan {
       if (!bytes.empty()) main.copy_async(to + bytes.begin, from, bytes.size());
     };
     copy({0, own.begin}, transport_.gathered());
-    copy(own, static_cast<const std::byte*>(call.a));
+    copy(own, transport_.own(call));
     copy({own.end, call.m * row}, transport_.gathered() + own.end);
   }
 
@@ -72,10 +72,11 @@ class AllGatherGemm final : public OperatorPlan {
     return gemm;
   }
 
-  /// Own rows are read from the user's memory. The rows for which the first B has waited are in place for the others.
+  /// Own rows are read from the user's memory, or where the norm has put them. The rows for which the first B has
+  /// waited are in place for the others.
   Gemm gated(const OperatorCall& call, std::size_t i) const {
     Gemm gemm = whole(call, i);
-    gemm.own_a = call.a;
+    gemm.own_a = transport_.own(call);
     gemm.order = settings_.order;
     gemm.gate = transport_.gate();
     const int steps = transport_.has_steps_beside_gemm() ? kStepSms : 0;
@@ -105,6 +106,7 @@ class AllGatherGemm final : public OperatorPlan {
   Settings settings_;
   Team team_;
   int sms_;
+  std::optional<ShardNorm> norm_;  // the transport refers to it
   GatherTransport transport_;
   GatheredScales scales_;
 };

@@ -13,6 +13,7 @@ template <class T, class Q>
 struct NormRows {
   struct Args : kernels::NormArgs<T, Q> {
     const T* rows_of_sums = nullptr;
+    bool out_to_all = false;  // output and scales go to all PEs
   };
 
   template <class Block>
@@ -20,7 +21,7 @@ struct NormRows {
     const Size step = kernels::group_step<T>(block, a.hidden + kernels::kScaleGroup);
     if (a.hidden <= step) return run_held(block, a, step);
     for (Size row = block.index(); row < a.rows; row += block.count()) {
-      kernels::NormRow<T, Q, Block> norm(block, a, {row, row}, step);
+      kernels::NormRow<T, Q, Block> norm(block, a, place_of(a, row), step);
       norm.run(true, [&](Range piece) { return block.template load<float>(a.rows_of_sums + row * a.hidden, piece); });
     }
   }
@@ -29,12 +30,15 @@ struct NormRows {
   TANDEM_DEVICE static void run_held(Block& block, const Args& a, Size step) {
     kernels::HeldRow<T, Q, Block, 1> held(block, a, step);
     for (Size row = block.index(); row < a.rows; row += block.count()) {
-      held.complete({row, row}, [&](int, Range piece) {
+      held.complete(place_of(a, row), [&](int, Range piece) {
         return block.template load<float>(a.rows_of_sums + row * a.hidden, piece);
       });
-      held.finish({row, row});
+      held.finish(place_of(a, row));
     }
   }
+
+ private:
+  TANDEM_DEVICE static kernels::NormPlace place_of(const Args& a, Size row) { return {row, row, false, a.out_to_all}; }
 };
 
 TANDEM_GPU_OUTPUT_KERNELS(NormRows, 512);

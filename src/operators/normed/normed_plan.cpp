@@ -8,6 +8,7 @@
 #include "operators/normed/normed_packets.h"
 #include "operators/normed/row_norms.h"
 #include "operators/plan/gemm_descriptor.h"
+#include "tandem/advanced/local_handle.h"
 
 namespace tandem::ops {
 
@@ -27,12 +28,18 @@ class NormedPlan final : public OperatorPlan {
   NormedPlan(World& world, Operator op, const Settings& settings, std::unique_ptr<OperatorPlan> plain)
       : OperatorPlan(settings.options),
         op_(op),
+        world_(world),
         team_(world.team()),
         settings_(settings),
         few_rows_(rows_of_normed_gemm(op, settings, world)),
         packet_rows_(rows_of_normed_packets(op, settings, team_)),
-        norms_(world, settings.options, most_rows(settings.options.m)),
+        norms_(world, settings.options.norm, settings.options.result_type(), settings.options.n,
+               most_rows(settings.options.m)),
         plain_(std::move(plain)) {
+    // A quantised C has no room for its sums.
+    if (settings.options.norm.quantisation != Quantisation::kNone)
+      sums_ = world.heap().allocate_local<std::byte>(most_rows(settings.options.m) * settings.result_row_bytes(),
+                                                     "sums before the norm");
     if (few_rows_ > 0) few_.emplace(world, settings);
     if (packet_rows_ > 0) packets_.emplace(world, settings, packet_rows_);
   }
@@ -49,6 +56,17 @@ class NormedPlan final : public OperatorPlan {
   Size most_rows(Size m) const { return op_ == Operator::kGemmReduceScatter ? split(m, team_.size)[0].size() : m; }
   bool is_part() const { return options().form == Form::kComputeOnly || options().form == Form::kCommunicationOnly; }
 
+  RowsToNorm rows_to_norm(const OperatorCall& call, const void* sums) const {
+    return {.rows = rows_of(call.m),
+            .from = sums,
+            .residual = call.residual,
+            .weight = call.norm_weight,
+            .bias = call.norm_bias,
+            .out = local_handle(world_, static_cast<std::byte*>(call.c[0])),
+            .sum = call.sum,
+            .scales = local_handle(world_, call.scales)};
+  }
+
   void enqueue(Stream& main, const OperatorCall& call) override {
     if (call.m <= few_rows_) {
       const Gemm gemm = partial_gemm(settings_, team_, call);
@@ -56,20 +74,22 @@ class NormedPlan final : public OperatorPlan {
     }
     if (call.m <= packet_rows_) return packets_->run(main, call);
     OperatorCall sums = call;
-    void* const place = norms_.place_of_sums(call);
+    void* const place = sums_ != nullptr ? sums_ : call.c[0];
     sums.c = {&place, 1};
     sums.residual = sums.norm_weight = sums.norm_bias = nullptr;
     sums.sum = nullptr;
     sums.scales = nullptr;
     plain_->run(main, sums);
-    if (!is_part()) norms_.run(main, call, rows_of(call.m));
+    if (!is_part()) norms_.run(main, rows_to_norm(call, place));
   }
 
   Operator op_;
+  World world_;
   Team team_;
   Settings settings_;
   Size few_rows_, packet_rows_;
   RowNorms norms_;
+  std::byte* sums_ = nullptr;
   std::unique_ptr<OperatorPlan> plain_;
   std::optional<SkinnyGemmSum> few_;
   std::optional<NormedPackets> packets_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operators/normed/norm_rows.h"
+#include "operators/normed/norm_and_push.h"
 #include "tandem/advanced/local_handle.h"
 
 namespace tandem::ops {
@@ -13,47 +13,62 @@ constexpr int kThreads = 512;
 
 }  // namespace
 
-RowNorms::RowNorms(World& world, const OperatorOptions& options, Size most) : world_(world), options_(options) {
+RowNorms::RowNorms(World& world, const OperatorNorm& norm, DType type, Size columns, Size most)
+    : world_(world), norm_(norm), type_(type), columns_(columns) {
   const int blocks = static_cast<int>(std::clamp<Size>(most, 1, world.machine().gpu.sm_count));
   grid_ = {blocks, kThreads};
-  const Size row = options.n * size_of(options.result_type());
-  if (options.norm.quantisation != Quantisation::kNone)
-    sums_ = world.heap().allocate_local<std::byte>(most * row, "sums before the norm");
-  if (!options.norm.sum) kept_ = world.heap().allocate_local<std::byte>(blocks * row, "sums of a row");
+  if (!norm.sum) kept_ = world.heap().allocate_local<std::byte>(blocks * columns * size_of(type), "sums of a row");
 }
 
-void RowNorms::run(Stream& main, const OperatorCall& call, Size rows) const {
-  if (rows == 0) return;
+template <class Launch>
+void RowNorms::dispatch_types(const Launch& launch) const {
   const auto of_type = [&]<class T>() {
-    if (options_.norm.quantisation == Quantisation::kNone)
-      launch<T, T>(main, call, rows);
+    if (norm_.quantisation == Quantisation::kNone)
+      launch.template operator()<T, T>();
     else
-      launch<T, fp8_e4m3>(main, call, rows);
+      launch.template operator()<T, fp8_e4m3>();
   };
-  if (options_.result_type() == DType::kF32) return of_type.template operator()<float>();
-  if (options_.result_type() == DType::kF16) return of_type.template operator()<f16>();
+  if (type_ == DType::kF32) return of_type.template operator()<float>();
+  if (type_ == DType::kF16) return of_type.template operator()<f16>();
   of_type.template operator()<bf16>();
 }
 
-template <class T, class Q>
-void RowNorms::launch(Stream& main, const OperatorCall& call, Size rows) const {
-  const OperatorNorm& norm = options_.norm;
-  typename NormRows<T, Q>::Args args{};
-  args.residual = static_cast<const T*>(call.residual);
-  args.weight = static_cast<const T*>(call.norm_weight);
-  args.norm_bias = static_cast<const T*>(call.norm_bias);
-  args.out = local_handle(world_, static_cast<Q*>(call.c[0]));
-  args.sum = local_handle(world_, static_cast<T*>(call.sum));
-  args.scales = local_handle(world_, call.scales);
+void RowNorms::run(Stream& main, const RowsToNorm& rows) const {
+  if (rows.rows == 0) return;
+  dispatch_types([&]<class T, class Q>() {
+    const auto args = args_of<typename NormRows<T, Q>::Args, T, Q>(rows);
+    main.launch<NormRows<T, Q>>({static_cast<int>(std::min<Size>(grid_.blocks, rows.rows)), kThreads}, args);
+  });
+}
+
+void RowNorms::push(Stream& main, const RowsToNorm& rows, const Signals& ready, int chunks) const {
+  dispatch_types([&]<class T, class Q>() {
+    auto args = args_of<typename NormAndPush<T, Q>::Args, T, Q>(rows);
+    args.out_to_all = true;
+    args.ready = ready;
+    args.chunks = chunks;
+    main.launch<NormAndPush<T, Q>>(grid_, args);
+  });
+}
+
+template <class Args, class T, class Q>
+Args RowNorms::args_of(const RowsToNorm& rows) const {
+  Args args{};
+  args.residual = static_cast<const T*>(rows.residual);
+  args.weight = static_cast<const T*>(rows.weight);
+  args.norm_bias = static_cast<const T*>(rows.bias);
+  args.out = rows.out.as<Q>();
+  args.sum = local_handle(world_, static_cast<T*>(rows.sum));
+  args.scales = rows.scales;
   args.kept = reinterpret_cast<T*>(kept_);
-  args.rows = rows;
-  args.hidden = options_.n;
-  args.norm = norm.norm;
-  args.quantisation = norm.quantisation;
-  args.epsilon = static_cast<float>(norm.epsilon);
-  args.scale = static_cast<float>(norm.scale);
-  args.rows_of_sums = static_cast<const T*>(place_of_sums(call));
-  main.launch<NormRows<T, Q>>({static_cast<int>(std::min<Size>(grid_.blocks, rows)), kThreads}, args);
+  args.rows = rows.rows;
+  args.hidden = columns_;
+  args.norm = norm_.norm;
+  args.quantisation = norm_.quantisation;
+  args.epsilon = static_cast<float>(norm_.epsilon);
+  args.scale = static_cast<float>(norm_.scale);
+  args.rows_of_sums = static_cast<const T*>(rows.from);
+  return args;
 }
 
 }  // namespace tandem::ops

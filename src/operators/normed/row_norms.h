@@ -1,28 +1,46 @@
 #pragma once
-/// The kernel launch that norms complete rows (norm_rows.h), with the options of a plan.
+/// The kernel launches that norm complete rows (norm_rows.h).
 
-#include "operators/plan/operator.h"
+#include "tandem/operators.h"
+#include "tandem/world.h"
 
 namespace tandem::ops {
 
+/// Rows of one launch. Null pointers are arguments that are not given.
+struct RowsToNorm {
+  Size rows = 0;
+  const void* from = nullptr;
+  const void* residual = nullptr;
+  const void* weight = nullptr;
+  const void* bias = nullptr;
+  Symm<std::byte> out;
+  void* sum = nullptr;
+  Symm<float> scales;
+};
+
 class RowNorms {
  public:
-  /// For up to `most` rows of this PE.
-  RowNorms(World& world, const OperatorOptions& options, Size most);
-  /// Returns the place of the sums of a call. A quantised C has no room for them.
-  void* place_of_sums(const OperatorCall& call) const { return sums_ != nullptr ? sums_ : call.c[0]; }
-  /// Norms `rows` rows there.
-  void run(Stream& main, const OperatorCall& call, Size rows) const;
+  /// For up to `most` rows of `columns` elements of `type` in a launch.
+  RowNorms(World& world, const OperatorNorm& norm, DType type, Size columns, Size most);
+  /// Norms the rows on this PE.
+  void run(Stream& main, const RowsToNorm& rows) const;
+  /// Does the same with an output on all PEs. Each of `chunks` words of `ready` grows by `blocks()` on each peer.
+  void push(Stream& main, const RowsToNorm& rows, const Signals& ready, int chunks) const;
+  int blocks() const { return grid_.blocks; }
 
  private:
-  template <class T, class Q>
-  void launch(Stream& main, const OperatorCall& call, Size rows) const;
+  /// Calls launch.operator()<T, Q>() for the types of rows and output.
+  template <class Launch>
+  void dispatch_types(const Launch& launch) const;
+  template <class Args, class T, class Q>
+  Args args_of(const RowsToNorm& rows) const;
 
   World world_;
-  OperatorOptions options_;
+  OperatorNorm norm_;
+  DType type_;
+  Size columns_;
   Grid grid_;
-  std::byte* sums_ = nullptr;
-  std::byte* kept_ = nullptr;  // [block][n]: the sums of a row, if they are no output
+  std::byte* kept_ = nullptr;  // [block][columns]: the sums of a row, if they are no output
 };
 
 }  // namespace tandem::ops

@@ -94,8 +94,10 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   if (op != Operator::kAllGatherGemm)
     settings.no_bias = zeros(world, settings.options.n * size_of(settings.options.result_type()));
   if (world.on_gpus()) settings.workspace = gemm_workspace(world, op, settings.options);
-  auto plan = make_plans(world, op, ops::without_norm(settings));
-  if (settings.options.norm.any()) plan = ops::make_normed(world, op, settings, std::move(plan));
+  // all_gather_gemm norms what it multiplies, the others what they have added up.
+  const bool norms_sums = op != Operator::kAllGatherGemm && settings.options.norm.any();
+  auto plan = make_plans(world, op, norms_sums ? ops::without_norm(settings) : settings);
+  if (norms_sums) plan = ops::make_normed(world, op, settings, std::move(plan));
   plan->choices_ = std::move(settings.choices);
   const OperatorOptions& o = plan->options();
   log_line(world.pe() == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] {

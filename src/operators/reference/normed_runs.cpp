@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collectives/reference/norm_example.h"
+#include "operators/reference/normed_gather_runs.h"
 
 namespace tandem::ops {
 
@@ -184,6 +185,7 @@ class Runs {
 }  // namespace
 
 std::string wrong_of_normed_runs(World& world, Stream& main, const NormedRuns& runs) {
+  if (runs.op == Operator::kAllGatherGemm) return wrong_of_normed_gather(world, main, runs);
   return Runs(world, main, runs).wrong();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Runs of gemm_reduce_scatter and gemm_all_reduce whose sums a norm follows, with exact results (NormExample). A is a
-/// part of the identity, so the partial sums are the columns of B.
+/// Runs of operators with a norm, with exact results (NormExample). Where the norm follows sums, A is a part of the
+/// identity, so that partial sums are columns of B. normed_gather_runs.h has the others.
 
 #include <string>
 #include <vector>
@@ -11,10 +11,11 @@ namespace tandem::ops {
 
 struct NormedRuns {
   Operator op = Operator::kGemmAllReduce;
-  OperatorOptions options;       ///< without k
+  OperatorOptions options;       ///< without k; all_gather_gemm: n is the depth, too
   std::vector<Size> rows;        ///< of each run, one behind the other in a stream
   bool sum_in_residual = false;  ///< whether the sum takes the place of the residual
   Size depth = 0;                ///< least depth of a PE's product
+  bool keeps_gathered = true;    ///< all_gather_gemm: whether every other run keeps the gathered rows
   /// Each run has buffers of its own. Otherwise all have the same ones, and copies fill and save them in the stream.
   /// PEs that share a GPU also share its copies' queues, where a copy behind a waiting kernel may stop a copy of
   /// another PE.

@@ -119,13 +119,14 @@ Matrices matrices(Operator op, const OperatorOptions& options, const Team& team,
     if (!call.c_scale.empty()) add(all.read, "c_scale", i, call.c_scale[i], kFloat);
     add(all.written, "c", i, call.c[i], c_rows * columns_after(options.activation, n) * size_of(options.c_type()));
   }
-  const Size row = options.n * out;
+  const Size row = gathers ? k * type : options.n * out;
+  const Size rows = gathers ? a_rows : c_rows;  // that this PE norms
   add(all.read, "norm_weight", 0, call.norm_weight, row);
   add(all.read, "norm_bias", 0, call.norm_bias, row);
-  add(all.written, "sum", 0, call.sum, c_rows * row);
-  add(all.written, "scales", 0, call.scales, c_rows * scales_of_row(options) * kFloat);
+  add(all.written, "sum", 0, call.sum, rows * row);
+  add(all.written, "scales", 0, call.scales, rows * scales_of_row(options) * kFloat);
   // A sum may be in the residual's place.
-  if (call.residual != call.sum) add(all.read, "residual", 0, call.residual, c_rows * row);
+  if (call.residual != call.sum) add(all.read, "residual", 0, call.residual, rows * row);
   return all;
 }
 

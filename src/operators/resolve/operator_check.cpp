@@ -94,7 +94,16 @@ void require_positive(const char* option, double value) {
     throw InvalidArgument(fmt::format("{}: {} given, allowed are positive finite numbers of f32", option, value));
 }
 
-/// The steps after the sums. A part alone has no sums, but may have the options of the whole.
+/// The steps of all_gather_gemm before the gather.
+void check_norm_of_a(const OperatorOptions& options) {
+  if (options.type == DType::kE4M3)
+    throw InvalidArgument("type: fp8_e4m3 given, allowed for all_gather_gemm with a norm are bf16, f16, f32");
+  if (options.norm.quantisation != Quantisation::kNone)
+    throw InvalidArgument(
+        fmt::format("quantisation: {} given, allowed for all_gather_gemm is none", name(options.norm.quantisation)));
+}
+
+/// The steps of a norm. A part of an operator alone has none of them, but may have the options of the whole.
 void check_norm(Operator op, const OperatorOptions& options) {
   const OperatorNorm& norm = options.norm;
   require_one_of("norm", norm.norm, Norm::kLayer);
@@ -106,13 +115,14 @@ void check_norm(Operator op, const OperatorOptions& options) {
         fmt::format("scale: {} given with quantisation {}, allowed with static", norm.scale, name(norm.quantisation)));
   if (!norm.any()) return;
   constexpr Size kMostOfARow = Size{1} << 20;
-  if (op == Operator::kAllGatherGemm)
-    throw InvalidArgument("norm: given, allowed for all_gather_gemm is none: it adds nothing up");
-  if (options.activation != Activation::kNone)
+  const bool gathers = op == Operator::kAllGatherGemm;
+  if (gathers) check_norm_of_a(options);
+  if (!gathers && options.activation != Activation::kNone)
     throw InvalidArgument("activation: given with a norm or a residual, allowed is none");
   if (norm.norm_bias && norm.norm == Norm::kNone)
     throw InvalidArgument("norm_bias: given without a norm, allowed with rms and layer");
-  require(options.n <= kMostOfARow, "n", options.n, fmt::format("at most {} with a norm", kMostOfARow));
+  require((gathers ? options.k : options.n) <= kMostOfARow, gathers ? "k" : "n", gathers ? options.k : options.n,
+          fmt::format("at most {} with a norm", kMostOfARow));
 }
 
 /// GPUs (TMA) read and write rows of 16 bytes. Each PE's part needs them too, or one PE alone would refuse to run.

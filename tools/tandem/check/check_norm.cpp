@@ -1,4 +1,4 @@
-// all_reduce_norm, and operators whose sums a norm follows, under `tandem check`.
+// all_reduce_norm, and operators with a norm, under `tandem check`.
 #include "check/run_once.h"
 #include "collectives/reference/norm_runs.h"
 #include "operators/reference/normed_runs.h"
@@ -88,6 +88,40 @@ CheckCase case_of(int pes, const char* algorithm, const NormedRuns& runs) {
   return one;
 }
 
+/// Norms before a gather, whose chunks have 8 rows.
+struct NormedGatherVariant {
+  const char* name;
+  Form form;
+  CopyBy copy_by;
+  Direction direction = Direction::kPush;
+};
+constexpr NormedGatherVariant kNormedGatherVariants[] = {
+    {"normed_ce_push", Form::kOverlapped, CopyBy::kCopyEngine},
+    {"normed_ce_pull", Form::kOverlapped, CopyBy::kCopyEngine, Direction::kPull},
+    {"normed_sm_push", Form::kOverlapped, CopyBy::kSm},
+    {"normed_sm_pull", Form::kOverlapped, CopyBy::kSm, Direction::kPull},
+    {"normed_and_pushed", Form::kSequential, CopyBy::kSm}};
+
+CheckCase gather_case(int pes, const NormedGatherVariant& variant) {
+  NormedRuns runs;
+  runs.op = Operator::kAllGatherGemm;
+  OperatorOptions& o = runs.options;
+  o.m = Size{15} * pes + 1;
+  o.n = 40;
+  o.type = DType::kF32;
+  o.form = variant.form;
+  o.copy_by = variant.copy_by;
+  o.direction = variant.direction;
+  o.splits = 2;
+  o.tile_m = 4;
+  o.tile_n = 16;
+  o.use_tuned = false;
+  o.norm = {.norm = Norm::kRms, .residual = true, .sum = true};
+  runs.rows = {o.m, 1, o.m, o.m / 2};
+  runs.keeps_gathered = false;
+  return case_of(pes, variant.name, runs);
+}
+
 /// The GEMM's blocks add and norm. So many columns fill the GPU.
 CheckCase few_rows(int pes) {
   NormedRuns runs;
@@ -120,6 +154,12 @@ void add_normed_cases(std::vector<CheckCase>& cases, int pes) {
     cases.push_back(case_of(pes, variant.name, runs));
     cases.back().has_twin = true;  // all_reduce_norm and the operators' own cases cover it
   }
+  for (const NormedGatherVariant& variant : kNormedGatherVariants)
+    for (const int pes_per_node : node_sizes(pes)) {
+      cases.push_back(gather_case(pes, variant));
+      cases.back().pes_per_node = pes_per_node;
+      cases.back().has_twin = pes_per_node != 0;  // the operator's own cases cover what is different between nodes
+    }
   if (pes == 3) cases.push_back(few_rows(pes));
 }
 

@@ -1,0 +1,199 @@
+#include "operators/reference/normed_gather_runs.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "collectives/reference/norm_example.h"
+
+namespace tandem::ops {
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// The example's inputs of all PEs add up to A.
+AllReduceNormOptions gathered_example(const OperatorOptions& o) {
+  AllReduceNormOptions norm;
+  norm.type = o.type;
+  norm.hidden = o.n;
+  norm.max_rows = o.m;
+  norm.norm = o.norm.norm;
+  norm.epsilon = o.norm.epsilon;
+  norm.residual = o.norm.residual;
+  norm.norm_bias = o.norm.norm_bias;
+  norm.sum = o.norm.sum;
+  norm.sharded_residual = true;
+  return norm;
+}
+
+class GatherRuns {
+ public:
+  GatherRuns(World& world, Stream& main, const NormedRuns& runs)
+      : world_(world), main_(main), runs_(runs), type_(runs.options.type), k_(runs.options.n) {
+    const OperatorOptions& o = runs.options;
+    const kernels::NormExample any(gathered_example(o), world.num_pes(), 0, 0);
+    weight_ = copied(any.weight(), "weight");
+    norm_bias_ = copied(any.norm_bias(), "norm_bias");
+    Size begin = 0;
+    for (const Size n : o.ns.empty() ? std::vector{o.n} : o.ns) {
+      const Range own = split(n, world.num_pes())[world.pe()];
+      columns_.push_back({begin + own.begin, begin + own.end});
+      b_.push_back(copied(identity(columns_.back()), "part of the identity"));
+      begin += n;
+    }
+    if (!runs.own_buffers) shared_ = buffers(o.m);
+    OperatorOptions complete = o;
+    complete.k = k_;
+    plan_ = make_operator(world, Operator::kAllGatherGemm, complete);
+  }
+
+  std::string wrong() {
+    std::vector<Call> calls;
+    for (std::size_t i = 0; i < runs_.rows.size(); ++i) calls.push_back(prepared(static_cast<int>(i)));
+    world_.barrier();  // no kernel waits while a PE on the same GPU still makes memory
+    for (const Call& call : calls) runs_.own_buffers ? run(call, call.buffers) : run_in_shared(call);
+    main_.synchronize();
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (const std::string text = verify(calls[i]); !text.empty())
+        return fmt::format("PE {}, run {} of {} rows: {}", world_.pe(), i + 1, runs_.rows[i], text);
+    return "";
+  }
+
+ private:
+  struct Buffers {
+    std::byte *a, *residual, *sum, *gathered;
+    std::vector<void*> c;
+  };
+  struct Call {
+    kernels::NormExample example;
+    Buffers buffers;  // of the run, or copies of its inputs and outputs
+    bool keeps_gathered;
+  };
+
+  std::byte* room(Size bytes, const char* what) { return world_.heap().allocate_local<std::byte>(bytes, what); }
+  std::byte* copied(const Bytes& bytes, const char* what) {
+    std::byte* const memory = room(static_cast<Size>(bytes.size()), what);
+    world_.copy_in(memory, bytes.data(), static_cast<Size>(bytes.size()));
+    return memory;
+  }
+  Size row() const { return k_ * size_of(type_); }
+  Size own_rows(Size rows) const { return split(rows, world_.num_pes())[world_.pe()].size(); }
+
+  /// Returns buffers for a run of up to `rows` rows. A later PE's part can be larger for fewer rows.
+  Buffers buffers(Size rows) {
+    const Size own = split(rows, world_.num_pes())[0].size() * row();
+    Buffers all{};
+    all.a = room(own, "a");
+    all.residual = room(own, "residual");
+    all.sum = runs_.sum_in_residual ? all.residual : room(own, "sum");
+    all.gathered = room(rows * row(), "gathered");
+    for (const Range& columns : columns_) all.c.push_back(room(rows * columns.size() * size_of(type_), "c"));
+    return all;
+  }
+
+  Bytes identity(Range columns) const {
+    return dispatch(type_, [&]<class T>() {
+      std::vector<T> all(static_cast<std::size_t>(columns.size() * k_), convert<T>(0.0F));
+      for (Size i = 0; i < columns.size(); ++i)
+        all[static_cast<std::size_t>(i * k_ + columns.begin + i)] = convert<T>(1.0F);
+      Bytes bytes(all.size() * sizeof(T));
+      std::memcpy(bytes.data(), all.data(), bytes.size());
+      return bytes;
+    });
+  }
+
+  /// Returns this PE's rows of A.
+  Bytes own_a(const kernels::NormExample& example) const {
+    const Range own = split(example.rows(), world_.num_pes())[world_.pe()];
+    return dispatch(type_, [&]<class T>() {
+      std::vector<float> sums(static_cast<std::size_t>(own.size() * k_));
+      for (int pe = 0; pe < world_.num_pes(); ++pe) {
+        const Bytes part = example.in(pe);
+        const T* const values = reinterpret_cast<const T*>(part.data()) + own.begin * k_;
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += convert<float>(values[i]);
+      }
+      Bytes bytes(sums.size() * sizeof(T));
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        const T value = convert<T>(sums[i]);
+        std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+      }
+      return bytes;
+    });
+  }
+
+  Call prepared(int number) {
+    const Size rows = runs_.rows[static_cast<std::size_t>(number)];
+    kernels::NormExample example(gathered_example(runs_.options), world_.num_pes(), rows, number);
+    Buffers own = buffers(rows);
+    const auto fill = [&](std::byte* to, const Bytes& from) {
+      world_.copy_in(to, from.data(), static_cast<Size>(from.size()));
+    };
+    fill(own.a, own_a(example));
+    fill(own.residual, example.residual(world_.pe()));
+    // In shared buffers the sum of the residual's place goes to another one.
+    if (!runs_.own_buffers) own.sum = room(own_rows(rows) * row(), "sum");
+    return {example, own, runs_.keeps_gathered && number % 2 == 0};
+  }
+
+  void run(const Call& call, const Buffers& in) {
+    const OperatorNorm& norm = runs_.options.norm;
+    const std::vector<const void*> b(b_.begin(), b_.end());
+    OperatorCall run{.m = call.example.rows(), .a = in.a, .b = b, .c = in.c};
+    if (call.keeps_gathered) run.gathered = in.gathered;
+    if (norm.residual) run.residual = in.residual;
+    if (norm.norm != Norm::kNone) run.norm_weight = weight_;
+    if (norm.norm_bias) run.norm_bias = norm_bias_;
+    if (norm.sum) run.sum = in.sum;
+    plan_->run(main_, run);
+  }
+
+  void run_in_shared(const Call& call) {
+    const Size rows = call.example.rows();
+    const Buffers& kept = call.buffers;
+    main_.copy_async(shared_.a, kept.a, own_rows(rows) * row());
+    main_.copy_async(shared_.residual, kept.residual, own_rows(rows) * row());
+    run(call, shared_);
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      main_.copy_async(kept.c[i], shared_.c[i], rows * columns_[i].size() * size_of(type_));
+    main_.copy_async(kept.sum, shared_.sum, call.example.sum_bytes(world_.pe()));
+    if (call.keeps_gathered) main_.copy_async(kept.gathered, shared_.gathered, rows * row());
+  }
+
+  std::string verify(const Call& call) {
+    const auto of_device = [&](const void* memory, Size bytes) {
+      Bytes host(static_cast<std::size_t>(bytes));
+      world_.copy_out(host.data(), memory, bytes);
+      return host;
+    };
+    const Size rows = call.example.rows();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const Bytes c = of_device(call.buffers.c[i], rows * columns_[i].size() * size_of(type_));
+      if (const auto errors = call.example.errors_of_columns(columns_[i], c.data()); errors.wrong > 0)
+        return errors.first;
+    }
+    const Bytes sum = of_device(call.buffers.sum, call.example.sum_bytes(world_.pe()));
+    if (!call.keeps_gathered) return call.example.errors_of_sum(world_.pe(), sum.data()).first;
+    const Bytes gathered = of_device(call.buffers.gathered, rows * row());
+    return call.example.errors(world_.pe(), gathered.data(), sum.data(), nullptr).first;
+  }
+
+  World& world_;
+  Stream& main_;
+  const NormedRuns& runs_;
+  DType type_;
+  Size k_;
+  std::vector<Range> columns_;  // of each B, in the whole
+  std::vector<std::byte*> b_;
+  Buffers shared_{};
+  std::byte *weight_, *norm_bias_;
+  std::unique_ptr<OperatorPlan> plan_;
+};
+
+}  // namespace
+
+std::string wrong_of_normed_gather(World& world, Stream& main, const NormedRuns& runs) {
+  return GatherRuns(world, main, runs).wrong();
+}
+
+}  // namespace tandem::ops
