@@ -45,6 +45,7 @@ class Comparison:
 
         def capture(batch, name):
             cache = caches[name].part(0, batch)
+            cache.position.zero_()  # which runs before a capture advance
             words = torch.zeros(batch, dtype=torch.int64, device=self.device)
             return Step(lambda words: self.model.decode(words, cache, self.ways[name]), words)
 
