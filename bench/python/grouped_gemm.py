@@ -24,8 +24,7 @@ from dataclasses import dataclass
 import torch
 
 TILE = 128
-FEW = 32
-COLUMNS = {TILE: 256, FEW: 128}  # of tiles with so many rows
+FEW = 32  # rows of tiles for few rows of each expert
 SHARED_BY = 2  # GPUs that share the experts
 # Hidden size, intermediate size, experts, choices of a token.
 MODELS = {
@@ -71,6 +70,10 @@ class Table:
     tile: int
 
 
+def columns_of_tile(rows: int, out: torch.dtype) -> int:
+    return 128 if rows == FEW and out != torch.float8_e4m3fn else 256
+
+
 def table_of(counts: list[int], together: int, tile: int = TILE) -> Table:
     starts, words, row = [], [], 0
     for group, count in enumerate(counts):
@@ -104,7 +107,7 @@ class Library:
             address(self.gathered) if index is not None else None, address(tiles),
             *((address(scales.a), address(scales.b), address(scales.out)) if scales is not None else (None, None, None)),
             c.shape[0], b.shape[1], b.shape[2], a.shape[0], b.shape[0], table.panels.numel() // 4, chunks, activation,
-            DTYPES[a.dtype], DTYPES[c.dtype], int(scales is not None and scales.blocks), table.tile, COLUMNS[table.tile],
+            DTYPES[a.dtype], DTYPES[c.dtype], int(scales is not None and scales.blocks), table.tile, columns_of_tile(table.tile, c.dtype),
         )  # fmt: skip
         if self.function(ctypes.byref(call), 1, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)) != 0:
             raise RuntimeError("the grouped GEMM was refused")
@@ -232,7 +235,7 @@ def check_case(library: Library, case: Case) -> str:
         return "it wrote behind C"
     if scales is not None and scales.out is not None and not (scales.out[table.rows :] == 7).all():
         return "it wrote behind the scales of C"
-    columns = -(-case.n // COLUMNS[case.tile])
+    columns = -(-case.n // columns_of_tile(case.tile, case.out))
     of_chunk = -(-columns // case.chunks)
     expected = [max(0, min(of_chunk, columns - i * of_chunk)) * int(table.count) for i in range(case.chunks)]
     return "" if tiles.tolist() == expected else f"tiles of chunks: {tiles.tolist()} instead of {expected}"
@@ -257,10 +260,9 @@ def cases(forms: list[str], types: list[str]) -> Iterator[Case]:
                         if chunks > -(-n // 256) or (kind and together == 4):
                             continue
                         for form in forms:
-                            if form != "few":
-                                yield Case(counts, n, k, together, chunks, form == "rows", **kind)
-                            elif "type" not in kind:
-                                yield Case(counts, n, k, together, chunks, together == 4, tile=FEW, **kind)
+                            indexed = chunks == 2 if form == "few" else form == "rows"
+                            tile = FEW if form == "few" else TILE
+                            yield Case(counts, n, k, together, chunks, indexed, tile=tile, **kind)
 
 
 def check(library: Library, forms: list[str], types: list[str]) -> int:
@@ -355,27 +357,32 @@ def bf16_forms(
     return made
 
 
-def fp8_forms(library: Library, problem: Problem, table: Table, b: torch.Tensor, _: list[str], __: int) -> dict:
+def fp8_forms(
+    library: Library, problem: Problem, table: Table, b: torch.Tensor, forms: list[str], together: int
+) -> dict:
     rows, k, fp8 = sum(problem.counts), problem.k, torch.float8_e4m3fn
     steps, groups = -(-k // BLOCK), len(problem.counts)
     ends = torch.tensor(problem.counts, device="cuda").cumsum(0).to(torch.int32)
     sorted_a = torch.randn(rows, k, device="cuda").to(fp8)
-    a = torch.zeros(table.rows, k, device="cuda").to(fp8)
-    rows_of(table, problem.counts, sorted_a.view(torch.uint8), a.view(torch.uint8))
     # One number for all rows and columns of blocks and rows, so that all forms have the same results.
-    of_rows = Scales(torch.full((table.rows,), 0.5, device="cuda"), torch.full((groups, problem.n), 2.0, device="cuda"), False)
-    blocks = Scales(
-        torch.full((table.rows, steps), 0.5, device="cuda"),
-        torch.full((groups, blocks_of_columns(problem.n, False), steps), 2.0, device="cuda"),
-        True,
-    )
-    of_sorted = Scales(of_rows.a[:rows].contiguous(), of_rows.b, False)
-    c = torch.empty(table.rows, problem.n, device="cuda", dtype=torch.bfloat16)
-    return {
-        "scaled_grouped_mm": lambda: scaled_grouped_mm(sorted_a, b, of_sorted, ends),
-        "fp8 rows": (lambda: library.call(table, a, b, c, scales=of_rows), c, table),
-        "fp8 blocks": (lambda: library.call(table, a, b, c, scales=blocks), c, table),
-    }
+    of_columns = torch.full((groups, problem.n), 2.0, device="cuda")
+    of_blocks = torch.full((groups, blocks_of_columns(problem.n, False), steps), 2.0, device="cuda")
+    of_sorted = Scales(torch.full((rows,), 0.5, device="cuda"), of_columns, False)
+    made = {"scaled_grouped_mm": lambda: scaled_grouped_mm(sorted_a, b, of_sorted, ends)}
+
+    def add(suffix: str, of: Table) -> None:
+        a = torch.zeros(of.rows, k, device="cuda").to(fp8)
+        rows_of(of, problem.counts, sorted_a.view(torch.uint8), a.view(torch.uint8))
+        of_rows = Scales(torch.full((of.rows,), 0.5, device="cuda"), of_columns, False)
+        blocks = Scales(torch.full((of.rows, steps), 0.5, device="cuda"), of_blocks, True)
+        c = torch.empty(of.rows, problem.n, device="cuda", dtype=torch.bfloat16)
+        made["fp8 rows" + suffix] = (lambda: library.call(of, a, b, c, scales=of_rows), c, of)
+        made["fp8 blocks" + suffix] = (lambda: library.call(of, a, b, c, scales=blocks), c, of)
+
+    add("", table)
+    if "few" in forms:
+        add(", few", table_of(problem.counts, together, FEW))
+    return made
 
 
 def bench_row(library: Library, problem: Problem, b: torch.Tensor, options: argparse.Namespace) -> dict:

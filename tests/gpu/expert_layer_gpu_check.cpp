@@ -34,22 +34,24 @@ ExpertGemmRuns runs_of(int pes, ExpertForm form, DType type, Activation activati
   return runs;
 }
 
-/// With "one", the experts of PE 0 have about half of the tokens each: fewer than a tile, a tile, and more. Kernels of
-/// PEs that share a GPU wait for each other, so they have to be resident together. So four PEs have kernels of few
-/// blocks, and no GEMM that holds SMs while rows travel.
+/// With "one", the experts of PE 0 have about half of the tokens each: fewer than a tile, a tile, and more. Up to
+/// 40 tokens have the tiles for few rows. Kernels of PEs that share a GPU wait for each other, so they have to be
+/// resident together. So four PEs have kernels of few blocks, and no GEMM that holds SMs while rows travel.
 std::vector<ExpertGemmRuns> cases_for(int pes) {
   std::vector<ExpertGemmRuns> cases;
   for (const ExpertForm form : {ExpertForm::kSequential, ExpertForm::kOverlapped}) {
     if (pes > 2 && form == ExpertForm::kOverlapped) continue;
-    for (const Size tokens : {1, 254, 256, 258, 700})
+    for (const Size tokens : {1, 40, 254, 256, 258, 700})
       cases.push_back(runs_of(pes, form, DType::kBF16, Activation::kNone, tokens));
-    cases.push_back(runs_of(pes, form, DType::kF16, Activation::kRelu, 300));
-    cases.push_back(runs_of(pes, form, DType::kBF16, Activation::kSwiGlu, 300));
-    for (const ExpertWire wire : {ExpertWire::kQuantised, ExpertWire::kGiven}) {
-      ExpertGemmRuns runs = runs_of(pes, form, DType::kBF16, Activation::kSwiGlu, 300);
-      runs.options.experts.wire = wire;
-      runs.options.dispatch_gemm = ExpertForm::kSequential;
-      cases.push_back(runs);
+    for (const Size tokens : {40, 300}) {
+      cases.push_back(runs_of(pes, form, DType::kF16, Activation::kRelu, tokens));
+      cases.push_back(runs_of(pes, form, DType::kBF16, Activation::kSwiGlu, tokens));
+      for (const ExpertWire wire : {ExpertWire::kQuantised, ExpertWire::kGiven}) {
+        ExpertGemmRuns runs = runs_of(pes, form, DType::kBF16, Activation::kSwiGlu, tokens);
+        runs.options.experts.wire = wire;
+        runs.options.dispatch_gemm = ExpertForm::kSequential;
+        cases.push_back(runs);
+      }
     }
   }
   for (ExpertGemmRuns& runs : cases)

@@ -57,7 +57,7 @@ ExpertGemmRuns runs_of(const Case& c) {
     o.experts.hidden = 400;
     o.intermediate = 272;
     o.dispatch_gemm = ExpertForm::kSequential;
-    o.tile_n = 256;
+    if (!c.own_tile) o.tile_n = 256;
   }
   runs.rounds = {{"random", c.tokens, 1}, {"one", c.tokens, 2}, {"none", 1, 1}, {"ragged", c.tokens, 1}};
   runs.input.add = c.activation == Activation::kNone;
@@ -110,16 +110,11 @@ TEST(ExpertGemms, AreRightOnCpus) {
 
 /// Experts with up to 32 rows, and one with those of all tokens.
 TEST(ExpertGemms, FewRowsHaveTilesOfTheirOwn) {
-  for (const Case& c :
-       {Case{.pes = 2, .experts_here = 2, .top_k = 1, .tokens = 40, .form = kSequential, .own_tile = true},
-        Case{.pes = 2,
-        .experts_here = 3,
-        .top_k = 2,
-        .tokens = 33,
-        .form = kOverlapped,
-        .activation = Activation::kSwiGlu,
-        .column_chunks = 1,
-        .own_tile = true}}) {
+  const Case cases[] = {{2, 2, 1, 40, kSequential},
+                        {2, 3, 2, 33, kOverlapped, DType::kF16, Activation::kSwiGlu, 1},
+                        {2, 2, 2, 18, kSequential, DType::kBF16, Activation::kSwiGlu, 1, ExpertWire::kQuantised}};
+  for (Case c : cases) {
+    c.own_tile = true;
     SCOPED_TRACE(describe(c));
     Simulation(load_machine("h200x8"), c.pes).run([&](World& world) {
       EXPECT_EQ(wrong(world, runs_of(c)), "");
@@ -144,10 +139,6 @@ TEST(ExpertGemms, TileOfTheRule) {
   o.experts.max_tokens = 385;
   EXPECT_EQ(rows(2), 128);
   EXPECT_EQ(with_tile(o, 2).tile_n, 256);
-  o.experts.max_tokens = 1;
-  o.experts.wire = ExpertWire::kQuantised;
-  EXPECT_EQ(rows(2), 128);
-  o.experts.wire = ExpertWire::kType;
   o.tile_n = 64;
   EXPECT_EQ(rows(2), 0);  // refused later
 }

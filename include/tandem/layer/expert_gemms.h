@@ -54,7 +54,7 @@ struct ExpertGemmOptions {
   int communication_sms = -1;                    ///< SMs beside a GEMM for rows and sums; -1: by a model of both times
   int column_chunks = 0;  ///< of the overlapped gemm_combine, 1 to the tiles in a row; 0: up to 4
   int tile_m = 0;         ///< rows of a tile; 0, with tile_n 0: by `with_tile`
-  int tile_n = 0;         ///< columns of a tile
+  int tile_n = 0;         ///< columns of a tile; those of an fp8 result are rounded up to whole blocks of 128
 };
 
 /// The arguments of `dispatch_gemm`: any memory of this PE.
@@ -122,7 +122,7 @@ std::unique_ptr<ExpertGemmPlan> make_expert_gemms(World& world, const ExpertGemm
 /// Returns the sizes of a plan on `pes` PEs before it is made. Throws InvalidArgument as `make_expert_gemms` does.
 ExpertSizes expert_gemm_sizes(const ExpertGemmOptions& options, int pes);
 /// Returns the options with the size of tiles that a plan on `pes` PEs takes. By rule it is 32x128 for few rows of each
-/// expert, and else 128x256. Few are up to 24 on average, if all PEs bring their most tokens and no rows are fp8.
+/// expert, and else 128x256. Few are up to 24 on average, if all PEs bring their most tokens.
 ExpertGemmOptions with_tile(const ExpertGemmOptions& options, int pes);
 /// Returns the options of the plan of routings: sorted by expert, aligned to tiles.
 ExpertOptions routing_options(const ExpertGemmOptions& options);

@@ -13,7 +13,7 @@
 #include "gemm/hopper/gemm_profiler.cuh"
 #include "gemm/hopper/groups/panel_walk.cuh"
 #include "gemm/hopper/groups/quantised_rows.cuh"
-#include "gemm/hopper/stored_tile.cuh"
+#include "gemm/hopper/groups/stored_tile.cuh"
 #include "gemm/hopper/tile_box.cuh"
 #include "gemm/hopper/tile_epilogue.cuh"
 #include "gemm/hopper/tile_store_params.cuh"

@@ -43,6 +43,11 @@ __device__ inline void store_pair(std::uint32_t to, std::uint32_t pair) {
   asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(static_cast<std::uint16_t>(pair)) : "memory");
 }
 
+/// Stores the lowest byte.
+__device__ inline void store_byte(std::uint32_t to, std::uint32_t byte) {
+  asm volatile("st.shared.b8 [%0], %1;" ::"r"(to), "r"(byte) : "memory");
+}
+
 /// Orders this thread's writes to shared memory before TMA's reads there.
 __device__ inline void fence_shared_before_tma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

@@ -35,10 +35,9 @@ void require(bool holds, const char* option, const std::string& given, const std
 
 void check_fp8(const ExpertGemmOptions& o) {
   if (!ops::is_fp8(o)) return;
-  const Size unit = kScaleBlock * (is_gated(o.activation) ? 2 : 1);
   require(o.experts.type == DType::kBF16, "type", name(o.experts.type), "is bf16 with fp8 products");
-  require(o.tile_n % unit == 0, "tile_n", std::to_string(o.tile_n),
-          fmt::format("are multiples of {} with fp8 products", unit));
+  require(o.tile_n % kScaleBlock == 0, "tile_n", std::to_string(o.tile_n),
+          fmt::format("are multiples of {} with fp8 products", kScaleBlock));
   require(o.dispatch_gemm != ExpertForm::kOverlapped, "dispatch_gemm", name(o.dispatch_gemm),
           "is sequential with fp8 products");
 }
@@ -106,8 +105,8 @@ void check_products(const World& world, const ExpertGemmOptions& o) {
     gemm.type = ops::product_type(o);
     gemm.out_type = is_first ? gemm.type : o.experts.type;
     gemm.tile_m = o.tile_m;
-    gemm.tile_n = o.tile_n;
     if (is_first) gemm.activation = o.activation;
+    gemm.tile_n = ops::tile_columns(o, gemm.activation, gemm.out_type);
     if (ops::is_fp8(o)) {
       gemm.scales = {.a = &scale, .b = &scale, .blocks = true, .out = is_first ? &scale : nullptr};
     }
@@ -262,7 +261,7 @@ ExpertGemmOptions with_tile(const ExpertGemmOptions& options, int pes) {
   if (options.tile_m != 0 || options.tile_n != 0) return chosen;
   const ExpertOptions& e = options.experts;
   const double choices = static_cast<double>(e.max_tokens) * e.top_k * pes;
-  const bool few = !ops::is_fp8(options) && choices <= kFewRows * e.experts;
+  const bool few = choices <= kFewRows * e.experts;
   const TileOfExperts tile = few ? kTileOfFew : kTileOfMany;
   chosen.tile_m = tile.rows;
   chosen.tile_n = tile.columns;

@@ -28,7 +28,7 @@ Gemm GroupedProduct::gemm(const ProductBuffers& buffers) const {
   gemm.type = product_type(options_);
   gemm.out_type = shape_.out_type;
   gemm.tile_m = options_.tile_m;
-  gemm.tile_n = options_.tile_n;
+  gemm.tile_n = tile_columns(options_, shape_.activation, shape_.out_type);
   gemm.activation = shape_.activation;
   gemm.me = team_.me;
   gemm.node_size = team_.node_size;

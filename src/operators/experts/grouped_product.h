@@ -35,6 +35,12 @@ struct ProductShape {
   DType out_type = DType::kBF16;
 };
 
+/// Returns the columns of a product's tiles. An fp8 result has whole blocks in a tile.
+inline int tile_columns(const ExpertGemmOptions& options, Activation activation, DType out_type) {
+  if (size_of(out_type) != 1) return options.tile_n;
+  return static_cast<int>(round_up(options.tile_n, kScaleBlock * (is_gated(activation) ? 2 : 1)));
+}
+
 /// The experts [first, first + count) of this PE.
 class GroupedProduct {
  public:

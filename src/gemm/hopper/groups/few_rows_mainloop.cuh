@@ -6,7 +6,7 @@
 
 namespace tandem::cuda {
 
-/// Base: a mainloop of 16-bit types, for tiles with (columns of C, rows of C, depth), without clusters.
+/// Base: a mainloop for tiles with (columns of B, rows of C, depth), without clusters.
 template <class Base>
 class FewRowsMainloop : public GroupedMainloop<Base> {
   using Grouped = GroupedMainloop<Base>;
@@ -19,7 +19,7 @@ class FewRowsMainloop : public GroupedMainloop<Base> {
   static constexpr int kCols = cute::size<0>(TileShape{});
   static constexpr int kRows = cute::size<1>(TileShape{});
   static constexpr int kStepDepth = cute::size<2>(TileShape{});
-  static constexpr int kBoxDepth = 64;  ///< of a box, in elements of 16 bits
+  static constexpr int kBoxDepth = Grouped::kRowBytes / static_cast<int>(sizeof(typename Base::ElementA));
   static constexpr int kLeastRows = 8;
   static constexpr int kBoxSizes = 3;  ///< boxes of A have kLeastRows << i rows, up to kRows
   static_assert(kLeastRows << (kBoxSizes - 1) == kRows && kStepDepth % kBoxDepth == 0);

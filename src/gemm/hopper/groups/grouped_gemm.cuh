@@ -58,17 +58,7 @@ class GroupedGemm {
         tensor_map(gemm.b, gemm.type, gemm.groups.count * gemm.n, gemm.k, Mainloop::kBoxRowsOfB, kDepth, kPromotion);
     params.n = static_cast<int>(gemm.n);
     params.words = gemm.groups.words;
-    if constexpr (kScaled) {
-      const GemmScales& scales = gemm.scales;
-      params.scales.a = scales.a;
-      params.scales.b = scales.blocks ? scales.b : nullptr;
-      params.scales.steps = static_cast<int>(scale_blocks(gemm.k));
-      params.scales.rows = static_cast<int>(gemm.m);
-      params.scales.blocks_of_n = static_cast<int>(GemmScales::blocks_of_columns(gemm.n, Gated));
-      params.scales.of_rows = scales.a_per_row ? scales.a : nullptr;
-      params.scales.of_columns = scales.b_per_column ? scales.b : nullptr;
-      params.scales.n = static_cast<int>(gemm.n);
-    }
+    if constexpr (kScaled) params.scales = block_scales(gemm);
     return params;
   }
 };

@@ -22,6 +22,21 @@ struct BlockScales {
   int n = 0;
 };
 
+/// Returns the scales of a GEMM of fp8 values.
+inline BlockScales block_scales(const Gemm& gemm) {
+  const GemmScales& of = gemm.scales;
+  BlockScales scales;
+  scales.a = of.a;
+  scales.b = of.blocks ? of.b : nullptr;
+  scales.steps = static_cast<int>(scale_blocks(gemm.k));
+  scales.rows = static_cast<int>(gemm.m);
+  scales.blocks_of_n = static_cast<int>(GemmScales::blocks_of_columns(gemm.n, is_gated(gemm.activation)));
+  scales.of_rows = of.a_per_row ? of.a : nullptr;
+  scales.of_columns = of.b_per_column ? of.b : nullptr;
+  scales.n = static_cast<int>(gemm.n);
+  return scales;
+}
+
 /// Gated: each 8 columns are gates and ups in turn, whose blocks have scales of their own. Loads: the mainloop whose
 /// loads it takes.
 template <class Base, bool Gated, class Loads = GroupedMainloop<Base>>

@@ -35,6 +35,9 @@ extern const GemmKernel kBf16Groups32x128;
 extern const GemmKernel kBf16GatedGroups32x128;
 extern const GemmKernel kF16Groups32x128;
 extern const GemmKernel kF16GatedGroups32x128;
+extern const GemmKernel kE4m3ToBf16Groups32x128;
+extern const GemmKernel kE4m3ToBf16GatedGroups32x128;
+extern const GemmKernel kE4m3ToE4m3GatedGroups32x256;
 extern const GemmKernel kE4m3ToBf16Groups128x256;
 extern const GemmKernel kE4m3ToBf16GatedGroups128x256;
 extern const GemmKernel kE4m3ToE4m3GatedGroups128x256;
@@ -106,6 +109,9 @@ std::span<const GemmKernel* const> gemm_kernels() {
                                   &kBf16GatedGroups32x128,
                                   &kF16Groups32x128,
                                   &kF16GatedGroups32x128,
+                                  &kE4m3ToBf16Groups32x128,
+                                  &kE4m3ToBf16GatedGroups32x128,
+                                  &kE4m3ToE4m3GatedGroups32x256,
                                   &kE4m3ToBf16Groups128x256,
                                   &kE4m3ToBf16GatedGroups128x256,
                                   &kE4m3ToE4m3GatedGroups128x256};

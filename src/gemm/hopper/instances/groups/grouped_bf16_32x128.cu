@@ -4,7 +4,8 @@ namespace tandem::cuda {
 
 extern const GemmKernel kBf16Groups32x128;
 extern const GemmKernel kBf16GatedGroups32x128;
-const GemmKernel kBf16Groups32x128 = FewRowsGroups<cutlass::bfloat16_t>::description(DType::kBF16, false);
-const GemmKernel kBf16GatedGroups32x128 = FewRowsGroups<cutlass::bfloat16_t>::description(DType::kBF16, true);
+const GemmKernel kBf16Groups32x128 = FewRowsGroups<cutlass::bfloat16_t>::description(DType::kBF16, DType::kBF16, false);
+const GemmKernel kBf16GatedGroups32x128 =
+    FewRowsGroups<cutlass::bfloat16_t>::description(DType::kBF16, DType::kBF16, true);
 
 }  // namespace tandem::cuda

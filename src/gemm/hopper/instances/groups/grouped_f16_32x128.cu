@@ -4,7 +4,7 @@ namespace tandem::cuda {
 
 extern const GemmKernel kF16Groups32x128;
 extern const GemmKernel kF16GatedGroups32x128;
-const GemmKernel kF16Groups32x128 = FewRowsGroups<cutlass::half_t>::description(DType::kF16, false);
-const GemmKernel kF16GatedGroups32x128 = FewRowsGroups<cutlass::half_t>::description(DType::kF16, true);
+const GemmKernel kF16Groups32x128 = FewRowsGroups<cutlass::half_t>::description(DType::kF16, DType::kF16, false);
+const GemmKernel kF16GatedGroups32x128 = FewRowsGroups<cutlass::half_t>::description(DType::kF16, DType::kF16, true);
 
 }  // namespace tandem::cuda
