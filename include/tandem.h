@@ -341,13 +341,15 @@ typedef struct {
   tandem_activation activation; /**< applied to the complete sum */
   int a_scale_per_row;    /**< fp8, 0 or 1: tandem_run.a_scale holds a scale for each of this PE's rows, else one */
   int b_scale_per_column; /**< fp8, 0 or 1: each b_scale holds a scale for each column of C, else one */
-  /** gemm_reduce_scatter and gemm_all_reduce: the norm of each row of the sums, after the residual is added */
+  /** gemm_reduce_scatter and gemm_all_reduce: the norm of each row of the sums, after the residual is added.
+   * all_gather_gemm: the norm of each of this PE's rows of A, after the residual is added, before the gather; bf16 and
+   * f16 */
   tandem_norm norm;
   double epsilon;                   /**< added to the mean of squares; 0: 1e-6 */
   int residual;                     /**< 0 or 1: a residual is added to the sums */
   int norm_bias;                    /**< 0 or 1: a bias is added to each normed row */
   int sum;                          /**< 0 or 1: the sums with the residual are an output, too */
-  tandem_quantisation quantisation; /**< the form of C behind the norm */
+  tandem_quantisation quantisation; /**< the form of C behind the norm; all_gather_gemm: none */
   double scale;                     /**< of TANDEM_STATIC_SCALE, positive */
   /** 0 or 1: memory for data in flight is shared with the world's other plans that have 1 here. Together they take
    * little more than the largest of them (tandem/advanced/transport_memory.h). Their runs follow each other, as all
@@ -371,8 +373,9 @@ typedef struct {
   const float* a_scale;        /**< fp8: scales of A; NULL: 1 */
   const float* const* b_scale; /**< fp8: scales of each B; NULL: 1 */
   const float* const* c_scale; /**< fp8 output: the factor of each C before rounding; NULL: 1 */
-  void* gathered;              /**< all_gather_gemm: NULL, or m x k elements that receive the gathered A */
-  /* NULL for those that the problem does not have. Matrices have the rows and columns of C. */
+  void* gathered; /**< all_gather_gemm: NULL, or m x k elements that receive the gathered A, behind its norm */
+  /* NULL for those that the problem does not have. Matrices have the rows and columns of C. For all_gather_gemm they
+   * have those of A, and vectors k elements. */
   const void* residual;    /**< of C's type before quantisation; gemm_all_reduce: the same values on all PEs */
   const void* norm_weight; /**< n elements, with a norm */
   const void* norm_bias;   /**< n elements */

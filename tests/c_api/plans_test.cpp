@@ -47,7 +47,9 @@ TEST(Plans, ProblemsThatCannotBe) {
 TEST(Plans, NormsAndGatesThatCannotBe) {
   refused([](tandem_problem& p) { p.activation = TANDEM_SWIGLU, p.n = 48; }, "n: 48 given, allowed is with a gated");
   refused([](tandem_problem& p) { p.activation = static_cast<tandem_activation>(6); }, "activation: 6 given");
-  refused([](tandem_problem& p) { p.residual = 1; }, "norm: given, allowed for all_gather_gemm is none");
+  refused([](tandem_problem& p) { p.type = TANDEM_E4M3, p.residual = 1; },
+          "type: fp8_e4m3 given, allowed for all_gather");
+  refused([](tandem_problem& p) { p.quantisation = TANDEM_SCALE_PER_ROW; }, "quantisation: row given");
   refused([](tandem_problem& p) { p.norm = static_cast<tandem_norm>(3); }, "norm: 3 given", TANDEM_GEMM_ALL_REDUCE);
   refused([](tandem_problem& p) { p.sum = 1, p.epsilon = -1; }, "epsilon: -1 given", TANDEM_GEMM_ALL_REDUCE);
   const char gates[16] = {};
@@ -88,6 +90,38 @@ TEST(Plans, NormsFollowSums) {
     ASSERT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
     EXPECT_EQ(convert<float>(residual[5]), 96);
     EXPECT_EQ(convert<float>(c[kSize * kSize - 1]), 3);
+    tandem_plan_destroy(plan);
+  });
+}
+
+/// A row of A plus residual is 2, so a normed element is the weight, and C's are k times as much.
+TEST(Plans, NormsComeBeforeAGather) {
+  run_in_c(2, [](CPeer& peer) {
+    constexpr size_t kSize = 32, kPart = kSize / 2;
+    tandem_problem problem{.m = kSize, .n = kSize, .k = kSize, .type = TANDEM_BF16};
+    problem.norm = TANDEM_RMS_NORM;
+    problem.residual = problem.sum = 1;
+    tandem_plan* plan = nullptr;
+    ASSERT_EQ(unlike(tandem_plan_create(&plan, peer.world, TANDEM_ALL_GATHER_GEMM, &problem), TANDEM_SUCCESS), "");
+    const std::vector<bf16> ones(kPart * kSize, convert<bf16>(1.0F)), weight(kSize, convert<bf16>(3.0F));
+    std::vector<bf16> residual = ones, c(kSize * kPart), gathered(kSize * kSize);
+    const void* const b = ones.data();
+    void* const to = c.data();
+    tandem_run run{};
+    run.m = kSize;
+    run.a = ones.data();
+    run.b = &b;
+    run.c = &to;
+    run.gathered = gathered.data();
+    run.residual = run.sum = residual.data();
+    run.norm_weight = weight.data();
+    ASSERT_EQ(unlike(tandem_plan_run_with(plan, &run, peer.stream), TANDEM_SUCCESS), "");
+    ASSERT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(convert<float>(residual.back()), 2);
+    EXPECT_EQ(convert<float>(gathered.front()), 3);
+    EXPECT_EQ(convert<float>(gathered.back()), 3);
+    EXPECT_EQ(convert<float>(c.front()), 3 * kSize);
+    EXPECT_EQ(convert<float>(c.back()), 3 * kSize);
     tandem_plan_destroy(plan);
   });
 }

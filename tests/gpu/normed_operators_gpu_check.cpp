@@ -1,9 +1,10 @@
-// Checks operators whose sums a norm follows on the GPUs that it finds, against exact results. It prints failures, and
+// Checks operators with a norm on the GPUs that it finds, against exact results. It prints failures, and
 // "N passed, N failed". The exit code is 1 if anything failed.
 //
 //   normed_operators_gpu_check [PES]    only so many PEs (default: 1, 2, 3 and 4; PEs may share a GPU)
 
 #include <cstdlib>
+#include <optional>
 
 #include "gpu/counted_check.h"
 #include "operators/reference/normed_runs.h"
@@ -63,6 +64,49 @@ std::vector<NormedRuns> cases() {
   return all;
 }
 
+struct GatherWay {
+  Form form;
+  std::optional<CopyBy> copy_by;
+  Direction direction = Direction::kPush;
+  int splits = 0;
+};
+constexpr GatherWay kGatherWays[] = {{Form::kSuitable, {}},
+                                     {Form::kSequential, CopyBy::kSm},
+                                     {Form::kOverlapped, CopyBy::kCopyEngine, Direction::kPush, 2},
+                                     {Form::kOverlapped, CopyBy::kSm, Direction::kPush, 2},
+                                     {Form::kOverlapped, CopyBy::kCopyEngine, Direction::kPull, 2},
+                                     {Form::kOverlapped, CopyBy::kSm, Direction::kPull, 2}};
+
+/// Norms before a gather. A shard of 600 rows has two chunks on one and two PEs, and rows of several waves of blocks.
+/// `sharing`: PEs share GPUs. Then SMs move everything, since nothing promises that copies of such PEs do not stand
+/// behind each other.
+std::vector<NormedRuns> gathers(bool sharing) {
+  std::vector<NormedRuns> all;
+  for (const GatherWay& way : kGatherWays) {
+    if (sharing && way.copy_by != CopyBy::kSm) continue;
+    for (const Norm norm : {Norm::kRms, Norm::kLayer, Norm::kNone})
+      for (const Size rows : {Size{1}, Size{41}, Size{600}}) {
+        NormedRuns runs;
+        runs.op = Operator::kAllGatherGemm;
+        OperatorOptions& o = runs.options;
+        o.m = rows;
+        o.n = 1056;  // 8 divides the parts of up to four PEs
+        o.type = all.size() % 3 == 2 ? DType::kF16 : DType::kBF16;
+        o.form = way.form;
+        o.copy_by = way.copy_by;
+        o.direction = way.direction;
+        o.splits = way.splits;
+        o.norm = {.norm = norm, .residual = true, .norm_bias = norm == Norm::kLayer, .sum = all.size() % 2 == 0};
+        o.use_tuned = false;
+        runs.rows = {rows, (rows + 1) / 2, rows, rows};
+        runs.sum_in_residual = all.size() % 4 == 0;
+        runs.keeps_gathered = !sharing;
+        all.push_back(runs);
+      }
+  }
+  return all;
+}
+
 /// The GEMM's blocks add and norm; so many columns fill the SMs.
 std::vector<NormedRuns> few_rows(int sms) {
   std::vector<NormedRuns> all;
@@ -92,6 +136,7 @@ int sms_of_pe(int pes) {
 
 void check_all(int pes) {
   std::vector<NormedRuns> all = cases();
+  for (const NormedRuns& runs : gathers(pes > cuda_devices())) all.push_back(runs);
   try {
     for (const NormedRuns& runs : few_rows(sms_of_pe(pes))) all.push_back(runs);
   } catch (const std::exception& error) {

@@ -28,6 +28,10 @@ TEST(Norm, FollowsOperators) {
        {"gemm_all_reduce --shape 33x256x64 --pes 3 --norm rms", "gemm_reduce_scatter --shape 33x256x64 --norm layer",
         "gemm_all_reduce --shape 20x256x64 --quantise row --backend host --pes 2",
         "all_gather_gemm --shape 33x512x64 --activation swiglu",
+        "all_gather_gemm --shape 300x256x192 --norm rms --bias --pes 3",
+        "all_gather_gemm --shape 37x128x40 --norm layer --activation swiglu --algo overlapped --pes 2",
+        "all_gather_gemm --shape 7x24x8 --norm none --dtype f16 --pes 4",
+        "all_gather_gemm --shape 33x64x64 --norm rms --backend host --pes 2",
         "all_gather_gemm --shape 9x256x64 --activation geglu "
         "--dtype fp8_e4m3 --out-dtype fp8_e4m3 --scales rows+columns --pes 2",
         "all_gather_gemm --shape 9x768x200 --activation swiglu --dtype fp8_e4m3 --scales blocks --pes 3",
@@ -64,8 +68,9 @@ TEST(Norm, RefusesOptionsByName) {
   EXPECT_THAT(error("run all_reduce_norm --quantise 64"),
               HasSubstr("--quantise: no '64'; there are none, static, row, 128"));
   EXPECT_THAT(error("run all_reduce_norm --norm batch"), HasSubstr("--norm: no 'batch'; there are none, rms, layer"));
-  EXPECT_THAT(error("run all_gather_gemm --shape 8x8x8 --norm rms"),
-              HasSubstr("--norm: does not apply to all_gather_gemm, but to all_reduce_norm, gemm_reduce_scatter"));
+  EXPECT_THAT(error("run all_gather_gemm --shape 8x8x8 --quantise row"),
+              HasSubstr("--quantise: does not apply to all_gather_gemm, but to all_reduce_norm, gemm_reduce_scatter"));
+  EXPECT_THAT(error("run all_reduce --norm rms"), HasSubstr("--norm: does not apply to all_reduce,"));
   EXPECT_THAT(error("run all_reduce_norm --hidden 0"), HasSubstr("hidden: 0 given"));
   EXPECT_THAT(error("run all_reduce_norm --bytes 1K"), HasSubstr("--bytes: does not apply to all_reduce_norm"));
   EXPECT_THAT(error("run all_reduce_norm --shape 1x1x1"), HasSubstr("--shape: does not apply to all_reduce_norm"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "tools/tandem/data/data.h"
 #include "tools/tandem/data/operator_extras.h"
@@ -15,7 +16,7 @@ constexpr double kMostOfE4m3 = 448;
 constexpr Size kGroup = 128;  // elements with a scale
 
 std::vector<float> normal_values(const OperatorRun& run, std::uint64_t seed, std::uint64_t stream, Size first) {
-  std::vector<float> values(static_cast<std::size_t>(run.options.n));
+  std::vector<float> values(static_cast<std::size_t>(columns_of_norm(run)));
   dispatch(run.options.result_type(), [&]<class T>() {
     if constexpr (is_float<T>) {
       const NormalData<T> data(seed);
@@ -92,10 +93,37 @@ std::vector<double> sums_of(const OperatorRun& run, std::uint64_t seed, Size row
 }  // namespace
 
 std::vector<float> residual_row(const OperatorRun& run, std::uint64_t seed, Size row) {
-  return normal_values(run, seed, kStreamOfResidual, row * run.options.n);
+  return normal_values(run, seed, kStreamOfResidual, row * columns_of_norm(run));
 }
 std::vector<float> norm_weight(const OperatorRun& run, std::uint64_t seed) {
   return normal_values(run, seed, kStreamOfNormWeight, 0);
+}
+
+std::vector<std::byte> normed_a(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
+                                const std::byte* a) {
+  const auto k = static_cast<std::size_t>(run.options.k);
+  const std::vector<float> weight = norm_weight(run, seed);
+  std::vector<std::byte> all(rows.size() * k * static_cast<std::size_t>(size_of(run.options.type)));
+  dispatch(run.options.type, [&]<class T>() {
+    if constexpr (is_float<T>) {
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        const T* const from = reinterpret_cast<const T*>(a) + r * k;
+        const std::vector<float> residual =
+            run.options.norm.residual ? residual_row(run, seed, rows[r]) : std::vector<float>(k);
+        std::vector<double> sums(k);
+        for (std::size_t i = 0; i < k; ++i)
+          sums[i] = convert<double>(convert<T>(convert<float>(from[i]) + residual[i]));  // rounded once
+        Row row(run, std::move(sums));
+        double typical = 1;
+        row.normalise(weight, typical);
+        for (std::size_t i = 0; i < k; ++i) {
+          const T y = convert<T>(static_cast<float>(row.values()[i]));
+          std::memcpy(all.data() + (r * k + i) * sizeof(T), &y, sizeof(T));
+        }
+      }
+    }
+  });
+  return all;
 }
 
 double normed_tolerance(const OperatorRun& run, double tolerance) {

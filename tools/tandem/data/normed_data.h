@@ -1,5 +1,5 @@
 #pragma once
-/// The reference of operators whose sums a norm follows (OperatorOptions::norm), in f64.
+/// The reference of operators with a norm (OperatorOptions::norm).
 
 #include <vector>
 
@@ -12,6 +12,10 @@ namespace tandem::cli {
 std::vector<float> residual_row(const OperatorRun& run, std::uint64_t seed, Size row);
 std::vector<float> norm_weight(const OperatorRun& run, std::uint64_t seed);
 
+/// all_gather_gemm: returns rows of A behind their norm, in their type. `a` has these rows of k elements.
+std::vector<std::byte> normed_a(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
+                                const std::byte* a);
+
 /// Rows of the global problem: A (rows x k), all of B (n x k, or k x n), and the rows of C. A and B are of `type`.
 struct NormedRows {
   std::vector<Size> rows;
@@ -22,12 +26,12 @@ struct NormedRows {
   const std::byte* c = nullptr;
 };
 
-/// Returns the allowed error of an element. `tolerance` is that of the sums; the sum with the residual, the norm and
+/// Returns the allowed error of an element. `tolerance` is that without a norm. The sum with the residual, the norm and
 /// the output are rounded, too.
 double normed_tolerance(const OperatorRun& run, double tolerance);
 
-/// Compares C with the reference. The error is measured against the typical size of a normed sum. A quantised C is
-/// compared with the quotient of the reference and its own scale.
+/// Compares C, behind the norm of its sums, with a reference in f64. The error is measured against the typical size of
+/// a normed sum. A quantised C is compared with the quotient of the reference and its own scale.
 Mismatch check_normed(const OperatorRun& run, std::uint64_t seed, const NormedRows& given, double tolerance);
 
 }  // namespace tandem::cli

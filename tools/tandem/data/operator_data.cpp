@@ -85,6 +85,7 @@ OperatorData::OperatorData(const OperatorRun& run, int pes, std::uint64_t seed)
       seed_(seed),
       a_(normal_matrix(type_, shape_.m * shape_.k, seed, 0)),
       b_(normal_matrix(type_, shape_.n * shape_.k, seed, 1)) {
+  if (run.options.norm.any() && !norms_sums(run)) normed_a_ = normed_a(run_, seed, all_of({0, shape_.m}), a_.data());
   if (!run.options.block_scales) return;
   const BlockScales scales(run_, pes, seed);
   const bool is_turned = run.options.b_layout == BLayout::kKxN;
@@ -106,17 +107,18 @@ void OperatorData::check(int pe, const std::byte* c, Check& check) const {
   if (shard.c_elements() == 0) return;
   const BLayout layout = o.block_scales ? BLayout::kNxK : o.b_layout;
   const DType type = o.block_scales ? DType::kF32 : type_;
-  const auto* const whole_a = o.block_scales ? reinterpret_cast<const std::byte*>(scaled_a_.data()) : a_.data();
+  const std::byte* const given_a = normed_a_.empty() ? a_.data() : normed_a_.data();
+  const auto* const whole_a = o.block_scales ? reinterpret_cast<const std::byte*>(scaled_a_.data()) : given_a;
   const auto* const whole_b = o.block_scales ? reinterpret_cast<const std::byte*>(scaled_b_.data()) : b_.data();
   const Size ldb = layout == BLayout::kNxK ? shape_.k : shape_.n;
   const std::byte* const a = whole_a + shard.c_rows.begin * shape_.k * size_of(type);
   const std::byte* const b = whole_b + shard.c_columns.begin * (layout == BLayout::kNxK ? shape_.k : 1) * size_of(type);
   const std::vector<Size> rows = all_of(shard.c_rows);
   const Size ldc = columns_after(o.activation, shard.c_columns.size());
-  const Mismatch found = o.norm.any() ? check_normed(run_, seed_, {rows, type, a, b, layout, c}, tolerance)
-                                      : check_gemm(a, shape_.k, b, ldb, layout, c, ldc, shard.c_rows.size(),
-                                                   shard.c_columns.size(), shape_.k, type, out_type, tolerance,
-                                                   epilogue_of(run_, seed_, rows, all_of(shard.c_columns)));
+  const Mismatch found = norms_sums(run_) ? check_normed(run_, seed_, {rows, type, a, b, layout, c}, tolerance)
+                                          : check_gemm(a, shape_.k, b, ldb, layout, c, ldc, shard.c_rows.size(),
+                                                       shard.c_columns.size(), shape_.k, type, out_type, tolerance,
+                                                       epilogue_of(run_, seed_, rows, all_of(shard.c_columns)));
   check.checked += found.checked;
   check.wrong += found.wrong;
   if (!std::isfinite(found.max_rel_error)) check.max_error.reset();

@@ -55,6 +55,7 @@ class OperatorData final : public OperatorMatrices {
   std::vector<std::byte> a_, b_;
   /// With scales of blocks these are A and B (n x k) times their scales; else they are empty.
   std::vector<float> scaled_a_, scaled_b_;
+  std::vector<std::byte> normed_a_;  // of all_gather_gemm with a norm
 };
 
 }  // namespace tandem::cli

@@ -69,13 +69,19 @@ EpilogueValues epilogue_of(const OperatorRun& run, std::uint64_t seed, const std
   return epilogue;
 }
 
+bool norms_sums(const OperatorRun& run) { return run.options.norm.any() && run.op != Operator::kAllGatherGemm; }
+
+Size columns_of_norm(const OperatorRun& run) {
+  return run.op == Operator::kAllGatherGemm ? run.options.k : run.options.n;
+}
+
 OperatorExtras::OperatorExtras(World& world, const OperatorRun& run, std::uint64_t seed)
     : world_(world), run_(run), seed_(seed) {
   const OperatorShard shard = operator_shard(run.op, run.shape(), world.num_pes(), world.pe());
   SymmetricHeap& heap = world.heap();
   if (run.bias) bias_ = heap.allocate_local<std::byte>(shard.c_columns.size() * size_of(bias_dtype(run)), "bias");
   if (run.options.norm.any()) {
-    const Size row = run.options.n * size_of(run.options.result_type());
+    const Size row = columns_of_norm(run) * size_of(run.options.result_type());
     const Size rows = rows_of_norm(run.options.m).size();
     residual_ = heap.allocate_local<std::byte>(rows * row, "residual");
     norm_weight_ = heap.allocate_local<std::byte>(row, "norm weight");
@@ -91,7 +97,7 @@ OperatorExtras::OperatorExtras(World& world, const OperatorRun& run, std::uint64
 }
 
 Range OperatorExtras::rows_of_norm(Size m) const {
-  return run_.op == Operator::kGemmReduceScatter ? split(m, world_.num_pes())[world_.pe()] : Range{0, m};
+  return run_.op == Operator::kGemmAllReduce ? Range{0, m} : split(m, world_.num_pes())[world_.pe()];
 }
 
 void OperatorExtras::fill(Size m) {
@@ -121,7 +127,8 @@ void OperatorExtras::fill(Size m) {
     copy_row(norm_weight_, norm_weight(run_, seed_));
     const Range rows = rows_of_norm(m);
     for (Size row = rows.begin; row < rows.end; ++row)
-      copy_row(residual_ + (row - rows.begin) * o.n * size_of(o.result_type()), residual_row(run_, seed_, row));
+      copy_row(residual_ + (row - rows.begin) * columns_of_norm(run_) * size_of(o.result_type()),
+               residual_row(run_, seed_, row));
   }
   if (!run_.scales) return;
   if (o.block_scales) {

@@ -35,6 +35,10 @@ class OperatorExtras {
 };
 
 std::vector<Size> all_of(Range range);
+/// Returns whether a norm follows the sums of the operator, so that C has whole rows of it.
+bool norms_sums(const OperatorRun& run);
+/// Returns the elements of a normed row.
+Size columns_of_norm(const OperatorRun& run);
 /// Returns the same values for the reference, for these rows and columns of the result.
 EpilogueValues epilogue_of(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
                            const std::vector<Size>& columns);

@@ -84,7 +84,8 @@ void add_norm(CLI::App& app, Arguments& a) {
   app.add_option("--hidden", a.hidden, "elements of a row (default: 8192; dispatch, combine: 7168)")->group(group);
   app.add_option("--norm", a.norm,
                  "norm of each row: none, rms (default) or layer; gemm_reduce_scatter, gemm_all_reduce: "
-                 "with a residual, behind the sums (default: no residual, no norm)")
+                 "with a residual, behind the sums; all_gather_gemm: before the gather (default: no residual, no "
+                 "norm)")
       ->group(group);
   app.add_option("--quantise", a.quantise,
                  "scale of an fp8_e4m3 output: none (default, no fp8), static, row or 128 (one for 128 elements)")

@@ -114,14 +114,14 @@ void refuse_layer_options(const Arguments& a) {
     if (std::find(owners.begin(), owners.end(), a.subject) != owners.end()) return;
     refuse(given, option, a, fmt::format("but to {}", fmt::join(owners, ", ")).c_str());
   };
-  const std::string scatter = "gemm_reduce_scatter", reduce = "gemm_all_reduce";
+  const std::string gather = "all_gather_gemm", scatter = "gemm_reduce_scatter", reduce = "gemm_all_reduce";
   const std::string norm = "all_reduce_norm", merge = "merge_heads", exchange = "exchange_heads";
   const std::string dispatch = "dispatch", combine = "combine";
   const std::string dispatch_gemm = "dispatch_gemm", gemm_combine = "gemm_combine";
   const std::vector<std::string> of_experts{dispatch, combine, dispatch_gemm, gemm_combine};
   allow(a.rows.has_value(), "--rows", {norm, exchange});
   allow(a.hidden.has_value(), "--hidden", {norm, dispatch, combine, dispatch_gemm, gemm_combine});
-  allow(a.norm.has_value(), "--norm", {norm, scatter, reduce});
+  allow(a.norm.has_value(), "--norm", {norm, gather, scatter, reduce});
   allow(a.quantise.has_value(), "--quantise", {norm, scatter, reduce});
   allow(a.sharded_residual, "--sharded-residual", {norm});
   allow(a.batch.has_value(), "--batch", {merge});

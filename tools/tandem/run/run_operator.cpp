@@ -132,7 +132,9 @@ double bytes_per_pe(const OperatorRun& run, int pes) {
   double shared = (m * k + n * k) / pes + 2 * m * n + m * n / pes;
   if (run.op == Operator::kAllGatherGemm) shared = m * k + m * k / pes + (n * k + m * n) / pes;
   if (run.op == Operator::kGemmAllReduce) shared += m * n;
-  const double normed = run.options.norm.any() ? 3 * m * n : 0;  // residual, sum and partial sums
+  // Residual, sum and partial sums, or residual, sum and the reference's rows.
+  const double of_norm = run.op == Operator::kAllGatherGemm ? m * k : m * n;
+  const double normed = run.options.norm.any() ? 3 * of_norm : 0;
   const auto steps = static_cast<double>(run.options.block_scales ? scale_blocks(run.options.k) : 1);
   const double extras = 4 * (m + 2 * n) * steps + 4 * normed;  // bias and scales, of f32
   // Elements of C are at least as large as those of A and B.

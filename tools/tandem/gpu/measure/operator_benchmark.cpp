@@ -64,7 +64,7 @@ Size operator_heap(const OperatorRun& run, int pes) {
   const Size own = gather ? ceil_div(m, pes) * k + ceil_div(n, pes) * (k + m) : (m + n) * ceil_div(k, pes) + m * n;
   // The sequential plan and the two alternating overlapped plans each have gathered data, or partial sums, staging and
   // sums.
-  const Size staged = 3 * (gather ? m * k : 4 * m * n) + (run.options.norm.any() ? 6 * m * n : 0);
+  const Size staged = 3 * (gather ? m * k : 4 * m * n) + (run.options.norm.any() ? 6 * (gather ? m * k : m * n) : 0);
   return (own + staged + (staged >> 3)) * size_of(run.options.result_type()) + (Size{1} << 30);
 }
 
@@ -275,8 +275,8 @@ void OperatorBenchmark::check_typed(const std::byte* c, const Local& local, Chec
   const Range of_c{columns_after(o.activation, local.shard.c_columns.begin),
                    columns_after(o.activation, local.shard.c_columns.end)};
   std::vector<Size> rows = samples(local.shard.c_rows);
-  if (o.norm.any()) rows.resize(std::min(rows.size(), kNormedRows));
-  const std::vector<Size> in_c = o.norm.any() ? all_of(of_c) : samples(of_c);
+  if (norms_sums(run_)) rows.resize(std::min(rows.size(), kNormedRows));
+  const std::vector<Size> in_c = norms_sums(run_) ? all_of(of_c) : samples(of_c);
   const std::vector<Size> columns = multiplied_columns(o.activation, in_c);
   const auto height = static_cast<Size>(rows.size()), width = static_cast<Size>(columns.size());
   const Size k = o.k;
@@ -298,6 +298,11 @@ void OperatorBenchmark::check_typed(const std::byte* c, const Local& local, Chec
   check.expectation = fmt::format("within {:.1e}", tolerance);
   const auto* a_bytes = reinterpret_cast<const std::byte*>(a.data());
   const auto* b_bytes = reinterpret_cast<const std::byte*>(b.data());
+  std::vector<std::byte> normed;
+  if (o.norm.any() && !norms_sums(run_)) {
+    normed = normed_a(run_, method_.seed, rows, a_bytes);
+    a_bytes = normed.data();
+  }
   std::vector<float> scaled_a, scaled_b;
   if (o.block_scales) {
     const BlockScales scales(run_, world_.num_pes(), method_.seed);
@@ -308,7 +313,7 @@ void OperatorBenchmark::check_typed(const std::byte* c, const Local& local, Chec
   }
   const DType type = o.block_scales ? DType::kF32 : o.type;
   const Mismatch mismatch =
-      o.norm.any()
+      norms_sums(run_)
           ? check_normed(run_, method_.seed, {rows, type, a_bytes, b_bytes, BLayout::kNxK, found.data()}, tolerance)
           : check_gemm(a_bytes, k, b_bytes, k, BLayout::kNxK, found.data(), static_cast<Size>(in_c.size()), height,
                        width, k, type, o.result_type(), tolerance, epilogue_of(run_, method_.seed, rows, columns));
