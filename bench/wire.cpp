@@ -166,6 +166,7 @@ template <class Act>
 double median_us(const Act& act) {
   for (int i = 0; i < 20; ++i) act();
   std::vector<double> times;
+  times.reserve(kTrips);
   for (int i = 0; i < kTrips; ++i) times.push_back(act());
   std::nth_element(times.begin(), times.begin() + kTrips / 2, times.end());
   return times[kTrips / 2];

@@ -39,6 +39,39 @@ class Watched final : public Wrapped {
   State& state_;
 };
 
+/// An endpoint that never finds room for messages to one PE.
+class Without final : public Wrapped {
+ public:
+  Without(std::unique_ptr<Endpoint> inner, int pe) : Wrapped(std::move(inner)), pe_(pe) {}
+
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    return pe != pe_ && inner_->send(pe, header, data, sent);
+  }
+
+ private:
+  int pe_;
+};
+
+/// Three hosts of two PEs, of which PE 0 does not reach PE 2. So the error of a world that is not made names these two.
+TEST(Greetings, ReachPesBehindOneThatIsNotReached) {
+  PesSetup setup;
+  setup.host_size = 2;
+  setup.wrap = [](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+    if (pe == 0) return std::make_unique<Without>(std::move(inner), 2);
+    return inner;
+  };
+  setup.heartbeat = [](int) {
+    Heartbeat heartbeat;
+    heartbeat.look = [] { return 0; };
+    heartbeat.on_look = [](int, std::uint64_t) {};
+    heartbeat.on_silence = [](const std::vector<int>&) {};
+    return heartbeat;
+  };
+  Pes pes(6, setup);
+  for (const int pe : {0, 1, 3, 4, 5}) await([&] { return pes.proxy(pe).unheard().empty(); });
+  await([&] { return pes.proxy(2).unheard() == std::vector<int>{0}; });
+}
+
 /// Two hosts of three PEs that exchange nothing but heartbeats.
 class Heart : public ::testing::Test {
  protected:

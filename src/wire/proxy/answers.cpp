@@ -1,6 +1,8 @@
 // The answers to what other PEs ask.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "tandem/error.h"
 #include "wire/proxy/proxy.h"
 
@@ -11,24 +13,34 @@ void Proxy::answer_get(const Header& header) {
   if (header.bytes > piece_)
     throw InvalidArgument(
         fmt::format("PE {} asks for {} bytes at once, allowed are {}", header.from, header.bytes, piece_));
-  Answer answer;
-  answer.header.kind = Kind::kGot;
-  answer.header.to = header.from;
-  answer.header.bytes = header.bytes;
-  answer.header.value = header.value;
-  answer.data = own() + header.offset;
-  answers_.push_back(answer);
+  Answer got;
+  got.header.kind = Kind::kGot;
+  got.header.to = header.from;
+  got.header.bytes = header.bytes;
+  got.header.value = header.value;
+  got.data = own() + header.offset;
+  answer(std::move(got));
 }
 
+void Proxy::answer(Answer answer) {
+  std::deque<Answer>& answers = peer(answer.header.to).answers;
+  answers.push_back(std::move(answer));
+  ++answers_;
+}
+
+/// A PE that is not reached, or takes its time, holds up no answer to another one.
 bool Proxy::send_answers() {
-  bool has_moved = false;
-  for (; !answers_.empty(); answers_.pop_front()) {
-    Answer& next = answers_.front();
-    if (!is_ready(next) || !send(next.header, next.data_to_send())) break;
-    if (next.reading) setup_.access->release(*next.reading);
-    has_moved = true;
-  }
-  return has_moved;
+  const std::size_t before = answers_;
+  if (before == 0) return false;
+  for (Peer& to : peers_)
+    for (; !to.answers.empty() && send_answer(to.answers.front()); --answers_) to.answers.pop_front();
+  return answers_ != before;
+}
+
+bool Proxy::send_answer(Answer& answer) {
+  if (!is_ready(answer) || !send(answer.header, answer.data_to_send())) return false;
+  if (answer.reading) setup_.access->release(*answer.reading);
+  return true;
 }
 
 /// Begins to read the answer's data where there is room for it.

@@ -10,7 +10,7 @@ void Proxy::greet() {
     Answer greeting;
     greeting.header.kind = Kind::kBeat;
     greeting.header.to = pe;
-    answers_.push_back(std::move(greeting));
+    answer(std::move(greeting));
   }
 }
 
@@ -38,7 +38,7 @@ void Proxy::tell_news(int pe, std::uint64_t look) {
   news.header.to = pe;
   news.header.bytes = static_cast<Size>(news.own.size());
   news.header.value = look;
-  answers_.push_back(std::move(news));
+  answer(std::move(news));
 }
 
 }  // namespace tandem::wire

@@ -38,7 +38,7 @@ void Proxy::run() {
     while (!is_stopping_) {
       const bool has_moved = step();
       if (heartbeats_) beat();
-      if (!has_moved) rest(current_ || outgoing_.size() > under_way_ || !answers_.empty());
+      if (!has_moved) rest(current_ || outgoing_.size() > under_way_ || answers_ > 0);
     }
   } catch (...) {
     setup_.on_error(std::current_exception());

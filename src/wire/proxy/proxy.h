@@ -49,7 +49,9 @@ class Proxy {
   void greet();
   void beat();
   void tell_news(int pe, std::uint64_t look);
+  void answer(Answer answer);
   bool send_answers();
+  bool send_answer(Answer& answer);
   bool is_ready(Answer& answer);
   bool take_request();
   bool send_requests();
@@ -83,9 +85,9 @@ class Proxy {
   std::atomic<Size> bytes_;
   std::vector<Peer> peers_;
   std::optional<Current> current_;
-  std::deque<Outgoing> outgoing_;  // messages of requests, in their order
-  std::size_t under_way_ = 0;      // of them, from the first on
-  std::deque<Answer> answers_;
+  std::deque<Outgoing> outgoing_;            // messages of requests, in their order
+  std::size_t under_way_ = 0;                // of them, from the first on
+  std::size_t answers_ = 0;                  // to all PEs
   std::map<std::uint64_t, Asked> asked_;     // by the number that the answer repeats
   std::map<std::uint64_t, Open> open_;       // by request
   std::map<std::uint64_t, Counts> flushes_;  // requests that are sent and not answered, with all up to them

@@ -58,13 +58,12 @@ void Proxy::carry_out(const Header& header, View data) {
     case Kind::kGet:
       return answer_get(header);
     case Kind::kFlush: {
-      Answer answer;
-      answer.header.kind = Kind::kFlushed;
-      answer.header.to = header.from;
-      answer.header.value = header.value;
-      answer.writes = setup_.access->mark_writes();
-      answers_.push_back(answer);
-      return;
+      Answer flushed;
+      flushed.header.kind = Kind::kFlushed;
+      flushed.header.to = header.from;
+      flushed.header.value = header.value;
+      flushed.writes = setup_.access->mark_writes();
+      return answer(std::move(flushed));
     }
     case Kind::kGot:
     case Kind::kFlushed:

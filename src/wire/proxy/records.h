@@ -2,6 +2,7 @@
 /// The records that a proxy keeps of requests and messages.
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -10,15 +11,6 @@
 #include "wire/message.h"
 
 namespace tandem::wire {
-
-/// The messages to and from one PE.
-struct Peer {
-  std::uint64_t sent = 0;                ///< number of the last message to it
-  std::uint64_t received = 0;            ///< number of the last message of it that was carried out
-  std::atomic<bool> was_heard{false};    ///< a message of it has arrived
-  bool is_unflushed = false;             ///< a put was sent since the last flush
-  std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
-};
 
 /// Numbers of requests of the mailbox, and of those that kernels post in memory.
 struct Counts {
@@ -64,6 +56,16 @@ struct Answer {
     if (data == nullptr) return own;
     return reading ? reading->data : View{};
   }
+};
+
+/// The messages to and from one PE.
+struct Peer {
+  std::uint64_t sent = 0;                ///< number of the last message to it
+  std::uint64_t received = 0;            ///< number of the last message of it that was carried out
+  std::atomic<bool> was_heard{false};    ///< a message of it has arrived
+  bool is_unflushed = false;             ///< a put was sent since the last flush
+  std::deque<Answer> answers;            ///< to it
+  std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
 };
 
 /// The answers that a request waits for.
