@@ -67,7 +67,8 @@ inline void check_plans_that_go(World& world) {
   const std::vector<float> ones(1000, 1);
   world.copy_in(in.local(), ones.data(), Size{1000} * Size{sizeof(float)});
   for (int i = 0; i < 12; ++i) {
-    error_of<OutOfMemory>([&] { make_operator(world, Operator::kGemmAllReduce, too_large); });
+    if (world.num_pes() > 1)  // rows of one PE alone take no memory
+      error_of<OutOfMemory>([&] { make_operator(world, Operator::kGemmAllReduce, too_large); });
     const auto other = make_operator(world, Operator::kGemmReduceScatter, layer);
     const auto plan = make_collective(world, Collective::kAllReduce, options);
     plan->run(stream, in.as<const std::byte>(), out.as<std::byte>(), 1000);
