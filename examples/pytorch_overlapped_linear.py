@@ -25,7 +25,8 @@ class Problem(ctypes.Structure):
                 ("b_layout", ctypes.c_int), ("activation", ctypes.c_int), ("a_scale_per_row", ctypes.c_int),
                 ("b_scale_per_column", ctypes.c_int), ("norm", ctypes.c_int), ("epsilon", ctypes.c_double),
                 ("residual", ctypes.c_int), ("norm_bias", ctypes.c_int), ("sum", ctypes.c_int),
-                ("quantisation", ctypes.c_int), ("scale", ctypes.c_double)]
+                ("quantisation", ctypes.c_int), ("scale", ctypes.c_double), ("shares_memory", ctypes.c_int),
+                ("block_scales", ctypes.c_int), ("fast_accumulation", ctypes.c_int)]
 
 
 class Run(ctypes.Structure):

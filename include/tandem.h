@@ -358,6 +358,9 @@ typedef struct {
   /** fp8, 0 or 1: tandem_run.a_scale holds a scale for each 128 elements of this PE's A along its depth, and each
    * b_scale one for each 128x128 block of this PE's B (OperatorOptions::block_scales in tandem/operators.h) */
   int block_scales;
+  /** fp8, 0 or 1: GPUs may add products faster with less precise sums, but not with block_scales
+   * (OperatorOptions::fast_accumulation) */
+  int fast_accumulation;
 } tandem_problem;
 
 /** The arguments of one run: this PE's matrices, anywhere in its GPU's memory, at multiples of 16 bytes. Each list has

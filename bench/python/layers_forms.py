@@ -235,11 +235,12 @@ class Layers(Member):
                     a, b.t(), of_rows, of_columns, "sum", 0, 0, self.group, [rows, columns], None, None, torch.bfloat16, True
                 )
         c = self.empty(m if gathers else m // self.size, columns)
-        for name, given in (("rows+columns", (of_rows, of_columns)), ("blocks", of_blocks)):
+        of_both = (of_rows, of_columns)
+        for name, given in (("rows+columns", of_both), ("rows+columns, fast", of_both), ("blocks", of_blocks)):
             by_rows = int(name != "blocks")
             plan = OperatorPlan(
                 self.world, operator, m, [n], k, type=_c.TYPES["float8_e4m3fn"], out_type=BF16, a_scale_per_row=by_rows,
-                b_scale_per_column=by_rows, block_scales=1 - by_rows,
+                b_scale_per_column=by_rows, block_scales=1 - by_rows, fast_accumulation=int(name.endswith("fast")),
             )  # fmt: skip
             matrices = {"a": a.data_ptr(), "b": _c.addresses([b.data_ptr()]), "c": _c.addresses([c.data_ptr()])}
             matrices |= {"a_scale": given[0].data_ptr(), "b_scale": _c.addresses([given[1].data_ptr()])}

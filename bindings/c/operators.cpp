@@ -70,6 +70,7 @@ tandem::OperatorOptions options_of(const tandem_problem& problem) {
   options.a_scale_per_row = flag(problem.a_scale_per_row, "a_scale_per_row");
   options.b_scale_per_column = flag(problem.b_scale_per_column, "b_scale_per_column");
   options.block_scales = flag(problem.block_scales, "block_scales");
+  options.fast_accumulation = flag(problem.fast_accumulation, "fast_accumulation");
   options.norm = norm_of(problem);
   return options;
 }

@@ -129,6 +129,10 @@ struct OperatorOptions {
   /// 128)], where k' is the depth of its A. Each b_scale is [blocks of its columns][ceil(k' / 128)]. Both are given. On
   /// GPUs the result is bf16 or f16, and bf16 with a gated activation.
   bool block_scales = false;
+  /// fp8 without scales of blocks: the GEMM may be faster on GPUs with less precise sums (Gemm::fast_accumulation). It
+  /// is CUBLASLT_MATMUL_DESC_FAST_ACCUM of cuBLASLt and use_fast_accum of PyTorch. Simulator and CPU PEs compute the
+  /// same with it and without it.
+  bool fast_accumulation = false;
   /// The steps after the sums of gemm_reduce_scatter and gemm_all_reduce, which then have no activation. For
   /// all_gather_gemm these are the steps before the gather, and A is no fp8.
   OperatorNorm norm = {};

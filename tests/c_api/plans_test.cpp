@@ -37,6 +37,8 @@ TEST(Plans, ProblemsThatCannotBe) {
   refused([](tandem_problem& p) { p.b_scale_per_column = 1; }, "b_scale_per_column: given");
   refused([](tandem_problem& p) { p.shares_memory = 2; }, "shares_memory: 2 given, allowed is 0 or 1");
   refused([](tandem_problem& p) { p.block_scales = 1; }, "block_scales: given, allowed for fp8_e4m3 alone");
+  refused([](tandem_problem& p) { p.fast_accumulation = 2; }, "fast_accumulation: 2 given, allowed is 0 or 1");
+  refused([](tandem_problem& p) { p.fast_accumulation = 1; }, "fast_accumulation: given, allowed for fp8_e4m3 alone");
   refused([](tandem_problem& p) { p.num_b = 3; }, "num_b: 3 given, allowed is at most 1 where ns is NULL");
   refused([&](tandem_problem& p) { p.ns = ns, p.num_b = ~size_t{0}; }, "num_b: 18446744073709551615 given");
   refused([&](tandem_problem& p) { p.ns = ns, p.num_b = 2; }, "ns: 65 given, allowed is n, 64, in all");

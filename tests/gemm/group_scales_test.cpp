@@ -261,6 +261,12 @@ TEST(GroupScalesErrors, EveryField) {
       {"scales.blocks is set and scales.b null, allowed: both", [](Gemm& g) { g.scales.b = nullptr; }},
       {"scales.a_per_row is set, allowed: not with scales.blocks", [](Gemm& g) { g.scales.a_per_row = true; }},
       {"scales.b_per_column is set, allowed: not with scales.blocks", [](Gemm& g) { g.scales.b_per_column = true; }},
+      {"fast_accumulation is set, allowed: not with scales.blocks", [](Gemm& g) { g.fast_accumulation = true; }},
+      {"fast_accumulation is set with type bf16, allowed: fp8_e4m3",
+       [](Gemm& g) {
+         g.type = DType::kBF16;
+         g.fast_accumulation = true;
+       }},
       {"out_type is f32, allowed: fp8_e4m3 with scales.out", [](Gemm& g) { g.out_type = DType::kF32; }},
       {"scales.c is set, allowed: not with scales.out", [](Gemm& g) { g.scales.c = g.scales.a; }},
       {"tile_n is 64, allowed with scales.out: multiples of 128", [](Gemm& g) { g.tile_n = 64; }},

@@ -32,16 +32,17 @@ struct Case {
   DType out_type = DType::kBF16;
   enum class Scales { kNone, kOfTensors, kOfRowsAndColumns } scales = Scales::kNone;
   bool shared = false;  ///< the depth of the last tiles
+  bool fast = false;    ///< accumulation
 };
 
 inline std::string describe(const Case& c) {
   return fmt::format(
       "{}x{}x{} {} tile_n={} order={} shards={} splits={} me={} group={} sms={}{}{}{}{}{}{} activation={} out={} "
-      "scales={}{}",
+      "scales={}{}{}",
       c.m, c.n, c.k, name(c.type), c.tile_n, static_cast<int>(c.order), c.shards, c.splits, c.me, c.panel_group, c.sms,
       c.own ? " own" : "", c.gated ? " gated" : "", c.notified ? " notified" : "", c.collected ? " collected" : "",
       c.layout == BLayout::kKxN ? " KxN" : "", c.biased ? " bias" : "", static_cast<int>(c.activation),
-      name(c.out_type), static_cast<int>(c.scales), c.shared ? " stream-K" : "");
+      name(c.out_type), static_cast<int>(c.scales), c.shared ? " stream-K" : "", c.fast ? " fast" : "");
 }
 
 /// Small integers: their products' sums are exact in f32.
@@ -109,6 +110,7 @@ inline Gemm gemm_of(const Case& c, const Buffers& buffers) {
   const bool each = c.scales == Case::Scales::kOfRowsAndColumns;
   if (c.scales != Case::Scales::kNone)
     gemm.scales = {buffers.a_scales, each, buffers.b_scales, each, c.collected ? nullptr : buffers.c_scale};
+  gemm.fast_accumulation = c.fast;
   gemm.order = c.order;
   gemm.me = c.me;
   gemm.node_size = 1;
@@ -215,7 +217,9 @@ class Check {
     std::string first;
     for (Size i = 0; i < rows * case_.n; ++i) {
       const Out want = expected_[static_cast<std::size_t>(begin * case_.n + i)];
-      if (is_right(static_cast<float>(got[static_cast<std::size_t>(i)]), static_cast<float>(want))) continue;
+      if (is_right(static_cast<float>(got[static_cast<std::size_t>(i)]), static_cast<float>(want),
+                   case_.fast ? allowed_of_fast(begin + i / case_.n, i % case_.n) : 0))
+        continue;
       if (wrong++ == 0)
         first = fmt::format("row {} column {}: {} instead of {}", begin + i / case_.n, i % case_.n,
                             static_cast<float>(got[static_cast<std::size_t>(i)]), static_cast<float>(want));
@@ -224,10 +228,23 @@ class Check {
   }
 
   /// Exact but for what an approximated exponential changes before the result is rounded.
-  bool is_right(float got, float want) const {
+  bool is_right(float got, float want, float allowed_before_rounding) const {
     if (got == want) return true;
+    if (case_.fast && std::abs(got - want) <= 2 * static_cast<float>(rounding_unit(case_.out_type)) * std::abs(want) +
+                                                  allowed_before_rounding)
+      return true;
     if (case_.activation != Activation::kGelu && case_.activation != Activation::kSilu) return false;
     return std::abs(got - want) <= 2 * static_cast<float>(rounding_unit(case_.out_type)) * std::abs(want) + 4e-6F;
+  }
+
+  /// The error of fast accumulation: values of A and B are integers about 2, and slopes of activations at most 1.13.
+  float allowed_of_fast(Size row, Size column) const {
+    const bool each = case_.scales == Case::Scales::kOfRowsAndColumns;
+    const bool scaled = case_.scales != Case::Scales::kNone;
+    const float of_row = scaled ? a_scales_[static_cast<std::size_t>(each ? row : 0)] : 1;
+    const float of_column = scaled ? b_scales_[static_cast<std::size_t>(each ? column : 0)] : 1;
+    const double typical = 4 * std::sqrt(static_cast<double>(case_.k));
+    return static_cast<float>(1.13 * fast_accumulation_tolerance(case_.k) * typical) * of_row * of_column;
   }
 
   std::string check_collected() {

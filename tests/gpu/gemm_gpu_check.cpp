@@ -79,6 +79,36 @@ void check_fp8(World& world, Stream& stream, Buffers& buffers) {
   }
 }
 
+/// fp8 with fast accumulation: whole tiles and cut ones, plain and fused, and with the depth of the last tiles shared.
+template <class Out>
+void check_fast(World& world, Stream& stream, Buffers& buffers) {
+  using enum Case::Scales;
+  const auto check = [&](Case c) {
+    c.type = DType::kE4M3;
+    c.out_type = dtype_of<Out>();
+    c.fast = true;
+    Check<fp8_e4m3, Out> one(world, stream, buffers, c);
+    for (int i = 0; i < (c.shared ? 3 : 1); ++i) count_check(describe(c), one.run());
+  };
+  for (const auto scales : {kNone, kOfTensors, kOfRowsAndColumns})
+    for (const Activation activation : {Activation::kNone, Activation::kSilu})
+      for (const Size k : {16, 272, 5136, 8208})
+        for (const Size m : {5, 300, 700}) {
+          Case c{m, 528, k};
+          c.scales = scales;
+          c.activation = activation;
+          c.biased = m == 300;
+          c.shared = k > 5000;
+          check(c);
+          c.sms = 6;
+          c.order = TileOrder::kOwnFirst;
+          c.shards = 3;
+          c.own = c.notified = true;
+          c.collected = activation == Activation::kNone && !c.biased;
+          check(c);
+        }
+}
+
 template <class T>
 void check_type(World& world, Stream& stream, Buffers& buffers, DType type) {
   struct Shape {
@@ -258,6 +288,8 @@ int check_all(int rounds) {
       check_fp8<bf16>(world, stream, buffers);
       check_fp8<f16>(world, stream, buffers);
       check_fp8<fp8_e4m3>(world, stream, buffers);
+      check_fast<bf16>(world, stream, buffers);
+      check_fast<f16>(world, stream, buffers);
       std::printf("plain and fused: %d passed, %d failed\n", passed, failed);
       check_late_rows(world, stream, buffers, rounds);
     });

@@ -203,6 +203,12 @@ TEST(OperatorEpilogue, WhatCannotBeIsRefused) {
   o = plain;
   o.block_scales = true;
   EXPECT_EQ(refusal(scatter, o), "block_scales: given, allowed for fp8_e4m3 alone");
+  o = plain;
+  o.fast_accumulation = true;
+  EXPECT_EQ(refusal(scatter, o), "fast_accumulation: given, allowed for fp8_e4m3 alone");
+  o = fp8;
+  o.fast_accumulation = o.block_scales = true;
+  EXPECT_EQ(refusal(gather, o), "fast_accumulation: given with block_scales, allowed is one of them");
 
   const float one = 1;
   const float* const scales[] = {&one, &one};

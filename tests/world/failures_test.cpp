@@ -7,6 +7,7 @@
 #include "bootstrap/processes.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
+#include "tandem/operators.h"
 #include "tandem/worlds.h"
 
 namespace tandem::test {
@@ -79,6 +80,21 @@ TEST(ThreadsOnHost, WriteToPeersAsSoonAsTheyHaveAllocated) {
     world.barrier();
     for (int from = 0; from < 4; ++from) EXPECT_EQ(data.local()[from], from) << "on PE " << world.pe();
   });
+}
+
+TEST(ThreadsOnHost, NamePlansWhoseAccumulationDiffers) {
+  const std::string problem = refusal_of([] {
+    WorldThreads(2, options()).run([&](World& world) {
+      const auto data = world.heap().allocate_local<std::byte>(3 * 4096, "a, b and c");
+      Stream stream = world.make_stream("main");
+      const auto plan =
+          make_operator(world, Operator::kGemmAllReduce,
+                        {.m = 32, .n = 32, .k = 32, .type = DType::kE4M3, .fast_accumulation = world.pe() == 1});
+      plan->run(stream, data, data + 4096, data + 8192);
+      stream.synchronize();
+    });
+  });
+  EXPECT_THAT(problem, HasSubstr("gemm_all_reduce fp8_e4m3 of at most 32 x 32 x 32, fast accumulation"));
 }
 
 TEST(ThreadsOnHost, RefuseBuffersThatAreTooSmall) {

@@ -54,6 +54,7 @@ class Problem(ctypes.Structure):
         ("scale", _double),
         ("shares_memory", _int),
         ("block_scales", _int),
+        ("fast_accumulation", _int),
     ]
 
 

@@ -39,7 +39,7 @@ def cases():
     w8, one, rows, columns = fp8[0, :1].expand(8, 16).t(), torch.tensor(2.0), torch.ones(2 * size, 2, 1), torch.ones(8)
     yield ops.all_gather_scaled_matmul, (fp8, [w8], rows, [columns], [], "relu", torch.float16, True, group)
     yield ops.scaled_matmul_reduce_scatter, (fp8, w8, one, one, columns.bfloat16(), "none", torch.bfloat16, group)
-    yield ops.scaled_matmul_all_reduce, (fp8, w8, rows, one, None, "silu", torch.bfloat16, group)
+    yield ops.scaled_matmul_all_reduce, (fp8, w8, rows, one, None, "silu", torch.bfloat16, group, True)
     partial, lse = torch.randn(3, 2 * size, 8), torch.randn(3, 2 * size)
     yield ops.merge_heads, (partial, lse, False, False, group)
     yield ops.merge_heads, (partial.bfloat16(), lse, True, True, group)

@@ -76,8 +76,10 @@ def scaled():
                 twice(function, x, w, x_scale, w_scale, **options)
                 beside(True, function, x, w, x_scale, w_scale, bias, **options)
                 beside(True, function, x[:size], w, x_scale if x_scale is one else x_scale[:size], w_scale, **options)
+    twice(tt.all_gather_scaled_matmul, x, [w, v], one, [one, one[0]], use_fast_accum=True)
     for function in (tt.scaled_matmul_reduce_scatter, tt.scaled_matmul_all_reduce):
         twice(function, x, w, rows, one)
+        twice(function, x, w, rows, one, use_fast_accum=True)
         for arguments in (
             (x, w.contiguous(), one, one),
             (x, w, scales(1, 3, 2 * size).permute(2, 1, 0), one),

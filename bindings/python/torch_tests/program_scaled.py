@@ -46,6 +46,8 @@ def case(rows, k, columns, per_row, per_column, biased, activation, dtype):
     z = activate(z + bias.double() if biased else z)
     got = tt.scaled_matmul_all_reduce(x, w, x_scale, scale, bias, activation, dtype)
     check_close(name, got, z)
+    fast = tt.scaled_matmul_all_reduce(x, w, x_scale, scale, bias, activation, dtype, use_fast_accum=True)
+    assert torch.equal(fast, got), "CPUs compute the precise sums"
     got = tt.scaled_matmul_reduce_scatter(x, w, x_scale, scale, bias, activation, dtype)
     check_close(name, got, z.chunk(size)[rank])
 

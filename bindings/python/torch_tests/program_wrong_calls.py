@@ -128,6 +128,9 @@ for operator in (tt.all_gather_scaled_matmul, tt.scaled_matmul_reduce_scatter, t
         refused(operator, x8, w8, one, one, dtype=wrong)
     for group in NO_GROUPS:
         refused(operator, x8, w8, one, one, group=group)
+    for wrong in (None, 1, "True", Bad()):
+        refused(operator, x8, w8, one, one, use_fast_accum=wrong)
+    refused(operator, deep8, deep_w8, torch.ones(size, 2), torch.ones(2, 1), use_fast_accum=True)
 refused(tt.all_gather_scaled_matmul, x8, [], one, [])
 refused(tt.all_gather_scaled_matmul, x8, [w8, w8], one, [one])
 refused(tt.all_gather_scaled_matmul, x8, [w8, w8], one, [one, torch.ones(8)])

@@ -156,6 +156,10 @@ struct Gemm {
   /// Applied to sum and bias before the conversion to `out_type`.
   Activation activation = Activation::kNone;
   GemmScales scales;  ///< for fp8
+  /// fp8 on GPUs: the tensor cores may add products over the whole depth. Their sums have few bits (docs/cuda.md has
+  /// the error). Otherwise sums of 128 products are added in f32. Kernels without this form, and other backends,
+  /// compute the precise sums.
+  bool fast_accumulation = false;
 
   RowPartition rows;  ///< rows of A if a gate is set, rows of C if its destination depends on owners
   int me = 0;         ///< this PE's number in the team
@@ -163,8 +167,9 @@ struct Gemm {
   TileOrder order = TileOrder::kRowMajor;  ///< the order of the tiles
   GemmGate gate;                           ///< the wait before rows of A are read
   GemmDestination destination;             ///< the place of C, and the signals behind its tiles
-  /// If set, a GPU kernel for 16-bit types may split the depth of the last wave's tiles over idle blocks (stream-K,
-  /// src/gemm/contract/stream_k.h). The order of additions then depends on the problem and the number of SMs only.
+  /// If set, a GPU kernel for 16-bit types, or of fast_accumulation, may split the depth of the last wave's tiles over
+  /// idle blocks (stream-K, src/gemm/contract/stream_k.h). The order of additions then depends on the problem and the
+  /// number of SMs only.
   GemmWorkspace workspace;
   GemmGroups groups;  ///< if `count` is set, many products whose rows are known on the device only
 

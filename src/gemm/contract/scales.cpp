@@ -38,6 +38,11 @@ void check_out(const Gemm& gemm) {
 }  // namespace
 
 void check_scales(const Gemm& gemm) {
+  if (gemm.fast_accumulation && gemm.type != DType::kE4M3)
+    throw InvalidArgument(
+        fmt::format("gemm: fast_accumulation is set with type {}, allowed: fp8_e4m3", name(gemm.type)));
+  if (gemm.fast_accumulation && gemm.scales.blocks)
+    throw InvalidArgument("gemm: fast_accumulation is set, allowed: not with scales.blocks");
   if (gemm.scales.blocks) check_blocks(gemm);
   if (gemm.scales.out != nullptr) check_out(gemm);
 }

@@ -50,8 +50,10 @@ StreamK split_last_wave(int units, int depth, int clusters, const StreamKCost& c
 /// Keeps all units whole.
 StreamK split_nothing(int units, int depth);
 
-/// Problems with less depth never share, so they need no workspace.
+/// Problems of 16-bit types with less depth never share, so they need no workspace.
 inline constexpr Size kLeastStreamKDepth = 2560;
+/// Returns the same for any type: a step has 128 bytes of a row.
+constexpr Size least_stream_k_depth(DType type) { return 2 * kLeastStreamKDepth / size_of(type); }
 
 /// A tile table whose last units are split by stream-K.
 struct StreamKTileTable : TileTable {

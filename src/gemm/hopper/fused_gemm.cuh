@@ -11,25 +11,29 @@
 namespace tandem::cuda {
 
 /// Element is the type of A and B, Out the type of C. Gated: for the gated activations. Two blocks of a cluster share a
-/// tile column: each loads half of B's rows for both. Blocks: for fp8 with scales of blocks, and with all others.
+/// tile column: each loads half of B's rows for both. Blocks: for fp8 with scales of blocks, and with all others. Fast:
+/// the tensor cores add the whole depth of fp8 products (Gemm::fast_accumulation).
 template <class Element, class Out, int TileM, int TileN, int TileK, BLayout Layout = BLayout::kNxK, bool Gated = false,
-          bool Blocks = false>
+          bool Blocks = false, bool Fast = false>
 class FusedGemm {
   static constexpr bool kScaled = sizeof(Element) == 1;
   static constexpr int kCluster = 2;
+  static_assert(!Fast || (kScaled && !Blocks));
   using Tile = cute::Shape<cute::Int<TileM>, cute::Int<TileN>, cute::Int<TileK>>;
   using Cluster = cute::Shape<cute::Int<kCluster>, cute::_1, cute::_1>;
 
-  using Store = TileStore<Out, TileM, TileN, kScaled, Gated>;
+  using Store = TileStore<Out, TileM, TileN, kScaled, Gated, false, false, Fast || !kScaled>;
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
-  using Plain = PlainMainloop<Element, Layout, Tile, Cluster, kReserved>;
+  using Schedule = std::conditional_t<Fast, cutlass::gemm::KernelTmaWarpSpecializedCooperativeFP8FastAccum,
+                                      cutlass::gemm::KernelTmaWarpSpecializedCooperative>;
+  using Plain = PlainMainloop<Element, Layout, Tile, Cluster, kReserved, Schedule>;
   using Fused = GatedMainloop<typename Plain::Type>;
   using Mainloop = std::conditional_t<Blocks, ScaledMainloop<typename Plain::Type, Gated, Fused>, Fused>;
   using Kernel = FusedKernel<Mainloop, Store>;
 
  public:
   static constexpr GemmKernel description(DType type, DType out_type) {
-    return {type, out_type, TileM, TileN, Layout, launch, load_gemm_kernel<Kernel>, false, Gated, false, Blocks};
+    return {type, out_type, TileM, TileN, Layout, launch, load_gemm_kernel<Kernel>, false, Gated, false, Blocks, Fast};
   }
 
  private:

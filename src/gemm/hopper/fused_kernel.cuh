@@ -59,8 +59,8 @@ class FusedKernel {
     const std::uint64_t begin = profiler.now();
     if (group > 0) {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<kComputeRegisters>();
-      // Computing threads that read no table and no scales of blocks read nothing before the loads have arrived.
-      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks) wait_for_previous_grid();
+      // Computing threads that read no table and no scales read nothing before the loads have arrived.
+      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks || Store::kFetchesScales) wait_for_previous_grid();
       compute(params, storage, pipeline, group - 1, profiler);
     } else {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<kLoadRegisters>();

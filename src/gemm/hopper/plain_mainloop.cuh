@@ -10,15 +10,15 @@
 namespace tandem::cuda {
 
 /// `Reserved` bytes of shared memory are not the mainloop's.
-template <class Element, BLayout Layout, class Tile, class Cluster, int Reserved>
+template <class Element, BLayout Layout, class Tile, class Cluster, int Reserved,
+          class Schedule = cutlass::gemm::KernelTmaWarpSpecializedCooperative>
 struct PlainMainloop {
   static constexpr int kAlignment = 16 / static_cast<int>(sizeof(Element));  // of TMA: 16 bytes
   using RowMajor = cutlass::layout::RowMajor;
   using LayoutB = std::conditional_t<Layout == BLayout::kNxK, cutlass::layout::ColumnMajor, RowMajor>;
   using Type = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, RowMajor, kAlignment, Element, LayoutB, kAlignment,
-      float, Tile, Cluster, cutlass::gemm::collective::StageCountAutoCarveout<Reserved>,
-      cutlass::gemm::KernelTmaWarpSpecializedCooperative>::CollectiveOp;
+      float, Tile, Cluster, cutlass::gemm::collective::StageCountAutoCarveout<Reserved>, Schedule>::CollectiveOp;
 
   /// Returns its parameters for A of `rows` x k.
   static typename Type::Params params(const Gemm& gemm, const void* a, Size rows) {

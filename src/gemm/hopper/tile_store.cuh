@@ -22,8 +22,10 @@
 namespace tandem::cuda {
 
 /// Element is the type of C, 16 bits or fp8. Scaled: the sums have scales. Gated: C has half of the tile's columns.
-/// Grouped: the tiles are those of a PanelTable. Quantised: the tile makes the scales of C's blocks.
-template <class Element, int TileM, int TileN, bool Scaled, bool Gated, bool Grouped = false, bool Quantised = false>
+/// Grouped: the tiles are those of a PanelTable. Quantised: the tile makes the scales of C's blocks. Late: scaled sums
+/// leave registers for boxes that are written late.
+template <class Element, int TileM, int TileN, bool Scaled, bool Gated, bool Grouped = false, bool Quantised = false,
+          bool Late = !Scaled>
 class TileStore {
   static constexpr bool kIsFp8 = sizeof(Element) == 1;
   using Bias = std::conditional_t<kIsFp8, cutlass::bfloat16_t, Element>;
@@ -46,9 +48,11 @@ class TileStore {
  public:
   /// Boxes that may be written while the next tile is computed, one each step. There is room for the others; without it
   /// no box is deferred.
-  static constexpr int kMostPending = Scaled || kIsFp8 || kBoxes - kFitting > kSlots ? 0 : kFitting;
+  static constexpr int kMostPending = !Late || kIsFp8 || kBoxes - kFitting > kSlots ? 0 : kFitting;
   /// Whether registers hold the addend, too. No tile has both an addend and deferred boxes.
   static constexpr bool kKeepsAddends = kMostPending == kBoxes;
+  /// Whether scales come to the L1 cache while their tile is computed.
+  static constexpr bool kFetchesScales = Scaled && kMostPending > 0;
   static constexpr int kSlices = 1;  ///< a block computes the whole depth
   /// If tiles are written late, other blocks may compute a part of the depth.
   using Table =
@@ -90,6 +94,7 @@ class TileStore {
   __device__ void begin(const WalkedTile& tile) {
     if (kKeepsAddends)
       awaited_ = __shfl_sync(~0U, adds_to(tile) && !tile.is_empty() && tile.others == 0 ? kBoxes : 0, 0);
+    if constexpr (kFetchesScales) fetch_scales(tile);
   }
   /// Called after a step, with `left` steps to follow. It writes a box of the previous tile or, near the end, takes a
   /// box of the addend. That happens every other step, because there is room for two.
@@ -201,6 +206,16 @@ class TileStore {
     __syncwarp();
     if (thread_ % 32 == 0) storage_.written[group_][slot].arrive();
     ++boxes_;
+  }
+
+  __device__ void fetch_scales(const WalkedTile& tile) const {
+    constexpr int kLine = 32;  // floats
+    const GemmScales& scales = params_.scales;
+    const int place = thread_ * kLine;
+    const int row = tile.row + group_ * kRows + place, column = tile.column * TileN + place;
+    if (scales.a != nullptr && scales.a_per_row && place <= kRows && row < params_.m) prefetch_line(scales.a + row);
+    if (scales.b != nullptr && scales.b_per_column && place <= TileN && column < params_.n)
+      prefetch_line(scales.b + column);
   }
 
   /// Writes one deferred box of the previous tile.

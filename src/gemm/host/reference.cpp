@@ -231,6 +231,12 @@ double gemm_tolerance(DType out_type, Size k, int roundings) {
   return roundings * rounding_unit(out_type) + accumulation;
 }
 
+double fast_accumulation_tolerance(Size k) {
+  constexpr Size kProducts = 32;
+  constexpr int kBits = 13;
+  return 2 * static_cast<double>(ceil_div(k, kProducts)) * std::ldexp(1.0, -kBits);
+}
+
 Mismatch check_gemm(const void* a, Size lda, const void* b, Size ldb, BLayout layout, const void* c, Size ldc, Size m,
                     Size n, Size k, DType type, DType out_type, double tolerance, const EpilogueValues& epilogue) {
   const CheckBlock check = block_checker(type, out_type);

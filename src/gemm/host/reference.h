@@ -43,6 +43,11 @@ double rounding_unit(DType type);
 /// partial sums travel in that type.
 double gemm_tolerance(DType out_type, Size k, int roundings = 1);
 
+/// Returns the error that fast accumulation (Gemm::fast_accumulation) may add to it for random values. 22-bit
+/// accumulators keep 13 bits behind the first, and drop the others at each 32 products. The greatest partial sum has at
+/// most twice the typical size.
+double fast_accumulation_tolerance(Size k);
+
 /// The epilogue of a product: activation(product * row scale * column scale + bias). Lists have one value for each row
 /// or column of the product, or are empty: scale 1, and no bias.
 struct EpilogueValues {

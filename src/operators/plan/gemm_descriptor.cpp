@@ -23,6 +23,7 @@ Gemm descriptor_of(const Settings& settings, const Team& team, const OperatorCal
   gemm.scales.b = call.b_scale.empty() ? nullptr : call.b_scale[i];
   gemm.scales.b_per_column = o.b_scale_per_column;
   gemm.scales.blocks = o.block_scales;
+  gemm.fast_accumulation = o.fast_accumulation;
   gemm.scales.c = call.c_scale.empty() ? nullptr : call.c_scale[i];
   gemm.workspace = settings.workspace;
   gemm.rows = settings.rows(team, call.m);

@@ -68,7 +68,8 @@ std::string describe(const OperatorNorm& norm) {
 /// Where the GEMMs of a plan leave partial sums; none where they never would.
 GemmWorkspace gemm_workspace(World& world, Operator op, const OperatorOptions& o) {
   const Size k = op == Operator::kAllGatherGemm ? o.k : ceil_div(o.k, Size{world.num_pes()});
-  if (size_of(o.type) == 1 || k < kLeastStreamKDepth) return {};
+  const bool is_precise_fp8 = size_of(o.type) == 1 && !o.fast_accumulation;
+  if (is_precise_fp8 || k < least_stream_k_depth(o.type)) return {};
   return o.memory ? ops::TransportShare(o.memory, 0).workspace(world) : ops::make_gemm_workspace(world);
 }
 
@@ -111,9 +112,10 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   if (world.on_gpus()) plan->alignment_ = 16;  // TMA's
   plan->calls_ = world.calls();
   if (plan->calls_ != nullptr)
-    plan->number_ = plan->calls_->add(
-        fmt::format("{} {} of at most {} x {} x {}{}", name(op), name(o.type), o.m, o.n, o.k, describe(o.norm)),
-        world.team());
+    plan->number_ =
+        plan->calls_->add(fmt::format("{} {} of at most {} x {} x {}{}{}", name(op), name(o.type), o.m, o.n, o.k,
+                                      o.fast_accumulation ? ", fast accumulation" : "", describe(o.norm)),
+                          world.team());
   return plan;
 }
 

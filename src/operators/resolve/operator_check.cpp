@@ -34,6 +34,8 @@ void check_block_scales(const OperatorOptions& options, bool on_gpus) {
   if (options.a_scale_per_row || options.b_scale_per_column)
     throw InvalidArgument(fmt::format("{}: given with block_scales, allowed is one of them",
                                       options.a_scale_per_row ? "a_scale_per_row" : "b_scale_per_column"));
+  if (options.fast_accumulation)
+    throw InvalidArgument("fast_accumulation: given with block_scales, allowed is one of them");
   if (!on_gpus) return;
   const DType out = options.result_type();
   if (out != DType::kBF16 && (out != DType::kF16 || is_gated(options.activation)))
@@ -63,6 +65,7 @@ void check_types(Operator op, const OperatorOptions& options, bool on_gpus) {
   if (!fp8 && (options.a_scale_per_row || options.b_scale_per_column))
     throw InvalidArgument(fmt::format("{}: given, allowed for fp8_e4m3 alone",
                                       options.a_scale_per_row ? "a_scale_per_row" : "b_scale_per_column"));
+  if (options.fast_accumulation && !fp8) throw InvalidArgument("fast_accumulation: given, allowed for fp8_e4m3 alone");
   if (options.block_scales) check_block_scales(options, on_gpus);
   if (fp8 && on_gpus && options.b_layout == BLayout::kKxN)
     throw InvalidArgument(

@@ -15,6 +15,7 @@ void check_tile(const World& world, const OperatorOptions& o) {
   gemm.tile_m = o.tile_m;
   gemm.tile_n = o.tile_n;
   gemm.activation = is_gated(o.activation) ? o.activation : Activation::kNone;
+  gemm.fast_accumulation = o.fast_accumulation;
   constexpr float kAnyScale = 1;  // calls bring their own
   if (o.block_scales) gemm.scales = {.a = &kAnyScale, .b = &kAnyScale, .blocks = true};
   world.check_gemm(gemm);

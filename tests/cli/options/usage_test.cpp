@@ -189,6 +189,8 @@ const std::vector<BadInput> kBadInputs = {
     {"run gemm_reduce_scatter --shape 64x64x64 --dtype fp8_e4m3 --out-dtype fp8_e4m3", "partial sums travel"},
     {"run all_gather_gemm --shape 64x64x64 --scales rows", "--scales: given with --dtype bf16, allowed for fp8_e4m3"},
     {"run all_gather_gemm --shape 64x64x64 --dtype fp8_e4m3 --scales row", "--scales: 'row' given, allowed is one of"},
+    {"run all_gather_gemm --shape 64x64x64 --fast-accumulation", "fast_accumulation: given, allowed for fp8_e4m3"},
+    {"run all_reduce --fast-accumulation", "--fast-accumulation: does not apply to all_reduce"},
     {"run all_reduce --bias", "--bias: does not apply to all_reduce"},
     {"run all_reduce --activation relu", "--activation: does not apply to all_reduce"},
     {"run all_gather_gemm --shape 64x64x64 --tile 0x128", "--tile"},

@@ -89,6 +89,7 @@ TEST(Run, OperatorsAreCheckedWithWhatIsComputedBesideTheProduct) {
              {"--dtype fp8_e4m3 --scales rows+columns --bias --activation relu --out-dtype f16",
               "to f16, scales of rows and columns, bias, relu"},
              {"--dtype fp8_e4m3 --scales blocks --bias", "scales of blocks, bias"},
+             {"--dtype fp8_e4m3 --scales rows --fast-accumulation", "scales of rows, fast accumulation"},
              {"--dtype fp8_e4m3 --scales tensors --b-layout KxN --algo decomposed", "KxN, scales of tensors"},
          }) {
       const auto json = run_json(op + " --shape 300x520x256 --pes 3 " + options);

@@ -142,6 +142,9 @@ void add_shape(CLI::App& app, Arguments& a) {
          "scales of fp8_e4m3: tensors (one for A, one for B), rows (of A), columns (of C), rows+columns or blocks "
          "(default: none)")
       ->group(group);
+  app.add_flag("--fast-accumulation", a.fast_accumulation,
+               "fp8_e4m3 on GPUs: less precise sums, which may take less time")
+      ->group(group);
 }
 
 void add_operator(CLI::App& app, Arguments& a) {

@@ -50,6 +50,7 @@ void refuse_options_of_gemms(const Arguments& a, const char* why) {
   refuse(a.bias, "--bias", a, why);
   refuse(a.activation.has_value() && !multiplies_experts(a), "--activation", a, why);
   refuse(a.scales.has_value(), "--scales", a, why);
+  refuse(a.fast_accumulation, "--fast-accumulation", a, why);
   refuse(a.transport.has_value(), "--transport", a, why);
   refuse(a.direction.has_value(), "--direction", a, why);
   refuse(a.splits.has_value(), "--splits", a, why);

@@ -58,7 +58,7 @@ struct Arguments : OutputOptions {
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;
   std::optional<std::string> out_dtype, b_layout, activation, scales;
-  bool bias = false;
+  bool bias = false, fast_accumulation = false;
   std::optional<Size> m;
   std::optional<int> splits, shots, communication_sms;
   bool compute_only = false, communication_only = false, decomposed = false;

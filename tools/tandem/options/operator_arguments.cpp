@@ -90,6 +90,7 @@ void set_epilogue(OperatorRun& run, const Arguments& a) {
   if (a.norm || a.quantise) set_norm(o.norm, a);
   run.bias = a.bias;
   if (a.scales) set_scales(run, *a.scales);
+  o.fast_accumulation = a.fast_accumulation;
 }
 
 }  // namespace
@@ -143,6 +144,7 @@ std::string extras_text(const OperatorRun& run) {
                                                 : o.b_scale_per_column ? "columns"
                                                                        : "tensors"));
   }
+  if (o.fast_accumulation) parts.emplace_back("fast accumulation");
   if (run.bias) parts.emplace_back("bias");
   if (o.norm.any()) parts.push_back(fmt::format("residual, {} norm", name(o.norm.norm)));
   if (o.norm.quantisation != Quantisation::kNone)

@@ -110,6 +110,7 @@ std::vector<std::int64_t> problem_of(const ProductCall& call, std::int64_t pes, 
   if (call.is_scaled) {
     problem.push_back(call.out_type);
     if (!add_scales(x, weights, call.scales(tensors), problem)) return {};
+    problem.push_back(call.is_fast);
   }
   problem.push_back(call.gathers() ? k : k * pes);
   for (const Tensor& w : weights) problem.push_back(call.gathers() ? w.size(1) * pes : w.size(1));

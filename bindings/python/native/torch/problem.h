@@ -21,6 +21,7 @@ struct ProductCall {
         keeps((code >> 24 & 1) != 0),
         is_biased((code >> 25 & 1) != 0),
         is_scaled((code >> 26 & 1) != 0),
+        is_fast((code >> 27 & 1) != 0),
         count(static_cast<std::size_t>(code >> 32)) {}
   bool gathers() const { return operation == TANDEM_ALL_GATHER_GEMM; }
   Tensors weights(Tensors all) const { return all.first(count); }
@@ -37,6 +38,7 @@ struct ProductCall {
   bool keeps;             // the gathered x is the last result
   bool is_biased;
   bool is_scaled;
+  bool is_fast;       // with fast accumulation
   std::size_t count;  // of weights
 };
 

@@ -127,6 +127,7 @@ def _all_gather_scaled_matmul(key: str) -> Any:
             kinds[0],
             True,
             _groups.resolve(group_name),
+            all(use_fast_accum),
         )
         return whole.movedim(0, gather_dim), [one.movedim(0, gather_dim) for one in results]
 
@@ -160,7 +161,7 @@ def _scaled_matmul_reduce_scatter(key: str) -> Any:
             last = (reduce_op, *axes, group_name, output_shape, bias, result_scale, out_dtype, use_fast_accum)
             return former(A, B, A_scale, B_scale, *last)
         result = torch.ops.tandem.scaled_matmul_reduce_scatter(
-            A, B, _scale_of_rows(A_scale, 0), B_scale, bias, "none", kind, group
+            A, B, _scale_of_rows(A_scale, 0), B_scale, bias, "none", kind, group, use_fast_accum
         )
         return result if output_shape is None else result.view(output_shape[0] // size, *output_shape[1:])
 

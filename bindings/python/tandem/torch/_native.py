@@ -90,8 +90,8 @@ def collective(name: str, x: torch.Tensor, type_code: int, group: str, operation
 def keep_plan(found: _groups.GroupWorld, plan: Any, problem: Sequence[int]) -> None:
     """Lets `products` run a plan. The caller holds the world's lock.
 
-    `problem` has the operator, the type, the layout, the activation, for fp8 the type of results and the kinds of
-    scales, and then the depth and the columns of each weight.
+    `problem` has the operator, the type, the layout, the activation, for fp8 the type of results, the kinds of scales
+    and whether accumulation is fast, and then the depth and the columns of each weight.
     """
     if _library is None:
         return
@@ -113,11 +113,12 @@ def products(
     keeps: bool = False,
     scales: Sequence[torch.Tensor] = (),
     out_type: int = 0,
+    fast: bool = False,
 ) -> list[torch.Tensor] | None:
     """The results of an overlapped operator, of arguments that need not have been checked.
 
-    Products in fp8 have the scale of x, those of the weights, and the type of the results. None: the caller has to do
-    it in Python, which checks arguments, makes plans, and notes plans that a graph holds.
+    Products in fp8 have the scale of x, those of the weights, the type of the results, and may have fast accumulation.
+    None: the caller has to do it in Python, which checks arguments, makes plans, and notes plans that a graph holds.
     """
     if _products is None or activation is None or (biases and len(biases) != len(weights)):
         return None
@@ -131,7 +132,7 @@ def products(
     if found is None or found.native is None:
         return None
     code = len(weights) << 32 | out_type << 16 | activation << 8 | operator
-    code |= bool(scales) << 26 | bool(biases) << 25 | keeps << 24
+    code |= bool(fast) << 27 | bool(scales) << 26 | bool(biases) << 25 | keeps << 24
     with found.world._lock:
         if found.world._handle is None:
             return None

@@ -77,13 +77,14 @@ def _native_products(
     dtype: torch.dtype,
     group: str,
     keeps: bool = False,
+    fast: bool = False,
 ) -> list[torch.Tensor] | None:
     """The results without Python, or None where this call needs a check, a copy or a new plan."""
     if dtype not in _OUT or len(weight_scales) != len(weights):
         return None
     scales = (x_scale, *weight_scales)
     return _native.products(
-        operator, x, weights, biases, ACTIVATIONS.get(activation), group, keeps, scales, CODES[dtype]
+        operator, x, weights, biases, ACTIVATIONS.get(activation), group, keeps, scales, CODES[dtype], fast
     )
 
 
@@ -97,8 +98,9 @@ def _all_gather_shape(
     dtype: torch.dtype,
     keep_gathered: bool,
     group: str,
+    use_fast_accum: bool = False,
 ) -> list[torch.Tensor]:
-    _checked(x, weights, scales_of(x, weights, x_scale, weight_scales, dtype), biases, activation)
+    _checked(x, weights, scales_of(x, weights, x_scale, weight_scales, dtype, use_fast_accum), biases, activation)
     rows = _groups.size_of(group) * x.shape[0]
     results = [x.new_empty((rows, *x.shape[1:-1], w.shape[1]), dtype=dtype) for w in weights]
     return [*results, x.new_empty((rows, *x.shape[1:]))] if keep_gathered else results
@@ -114,13 +116,15 @@ def _all_gather_scaled_matmul(
     dtype: torch.dtype,
     keep_gathered: bool,
     group: str,
+    use_fast_accum: bool = False,
 ) -> list[torch.Tensor]:
     tensors = (x, weights, x_scale, weight_scales, biases)
-    made = _native_products(_GATHER, *tensors, activation, dtype, group, keep_gathered)
+    made = _native_products(_GATHER, *tensors, activation, dtype, group, keep_gathered, use_fast_accum)
     if made is not None:
         return made
-    results = _all_gather_shape(x, weights, x_scale, weight_scales, biases, activation, dtype, keep_gathered, group)
-    flat, scales = _flat(x), scales_of(x, weights, x_scale, weight_scales, dtype)
+    last = (activation, dtype, keep_gathered, group, use_fast_accum)
+    results = _all_gather_shape(*tensors, *last)
+    flat, scales = _flat(x), scales_of(x, weights, x_scale, weight_scales, dtype, use_fast_accum)
     if is_fused(x, weights):
         m = _groups.size_of(group) * flat.shape[0]
         whole = x.new_empty((m, x.shape[-1])) if keep_gathered else None
@@ -148,9 +152,11 @@ def _sum_shape(scatters: bool) -> Any:
         activation: str,
         dtype: torch.dtype,
         group: str,
+        use_fast_accum: bool = False,
     ) -> torch.Tensor:
         biases = [] if bias is None else [bias]
-        _checked(x, [weight], scales_of(x, [weight], x_scale, [weight_scale], dtype), biases, activation)
+        scales = scales_of(x, [weight], x_scale, [weight_scale], dtype, use_fast_accum)
+        _checked(x, [weight], scales, biases, activation)
         rows = _matmul.scattered_rows(x, group) if scatters else x.shape[0]
         return x.new_empty((rows, *x.shape[1:-1], weight.shape[1]), dtype=dtype)
 
@@ -169,15 +175,17 @@ def _sum(scatters: bool) -> Any:
         activation: str,
         dtype: torch.dtype,
         group: str,
+        use_fast_accum: bool = False,
     ) -> torch.Tensor:
         biases = [] if bias is None else [bias]
         tensors = (x, [weight], x_scale, [weight_scale], biases)
-        made = _native_products(_SCATTER if scatters else _REDUCE, *tensors, activation, dtype, group)
+        last = (activation, dtype, group)
+        made = _native_products(_SCATTER if scatters else _REDUCE, *tensors, *last, fast=use_fast_accum)
         if made is not None:
             return made[0]
-        result = shape(x, weight, x_scale, weight_scale, bias, activation, dtype, group)
+        result = shape(x, weight, x_scale, weight_scale, bias, *last, use_fast_accum)
         flat = _flat(x)
-        scales = scales_of(x, [weight], x_scale, [weight_scale], dtype)
+        scales = scales_of(x, [weight], x_scale, [weight_scale], dtype, use_fast_accum)
         if is_fused(x, [weight]):
             operator = "gemm_reduce_scatter" if scatters else "gemm_all_reduce"
             rows = (flat.shape[0], result.numel() // weight.shape[1])
@@ -191,13 +199,13 @@ def _sum(scatters: bool) -> Any:
     return run
 
 
-_LAST = "str activation, ScalarType dtype, str group"
+_LAST = "str activation, ScalarType dtype, str group, bool use_fast_accum=False"
 _ONE = f"(Tensor x, Tensor weight, Tensor x_scale, Tensor weight_scale, Tensor? bias, {_LAST}) -> Tensor"
 for _name, _schema, _kernel, _fake in (
     (
         "all_gather_scaled_matmul",
         "(Tensor x, Tensor[] weights, Tensor x_scale, Tensor[] weight_scales, Tensor[] biases, str activation, "
-        "ScalarType dtype, bool keep_gathered, str group) -> Tensor[]",
+        "ScalarType dtype, bool keep_gathered, str group, bool use_fast_accum=False) -> Tensor[]",
         _all_gather_scaled_matmul,
         _all_gather_shape,
     ),
@@ -222,6 +230,12 @@ def _dtype(value: Any) -> torch.dtype:
     return value
 
 
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise errors.InvalidType(f"{name}: {shown(value)} given, allowed are True and False")
+    return value
+
+
 def all_gather_scaled_matmul(
     x: torch.Tensor,
     weight: Any,
@@ -231,11 +245,13 @@ def all_gather_scaled_matmul(
     activation: str = "none",
     dtype: torch.dtype = torch.bfloat16,
     group: Any = None,
+    use_fast_accum: bool = False,
 ) -> Any:
     """gather(x * x_scale) @ (weight * weight_scale) + bias, activated. Lists of weights give a list of results.
 
     A single `x_scale` is the same on all PEs. Scales of blocks are [..., ceil(k / 128)] of x and
     [ceil(k / 128), ceil(n / 128)] of a weight. They are those of this PE's parts, whose first block begins with the part.
+    `use_fast_accum` allows GPUs less precise sums, as in torch._scaled_mm, but not with scales of blocks.
     """
     results = call(
         torch.ops.tandem.all_gather_scaled_matmul,
@@ -248,6 +264,7 @@ def all_gather_scaled_matmul(
         _dtype(dtype),
         False,
         _groups.resolve(group),
+        _flag("use_fast_accum", use_fast_accum),
     )
     return results if isinstance(weight, (list, tuple)) else results[0]
 
@@ -262,6 +279,7 @@ def _one(
     activation: Any,
     dtype: Any,
     group: Any,
+    fast: Any,
 ) -> torch.Tensor:
     for name, one, kind in (
         ("x", x, _FP8),
@@ -274,7 +292,8 @@ def _one(
         _groups.check_tensor("bias", bias, (torch.bfloat16,))
     name = _groups.resolve(group)
     activation = text_argument("activation", activation)
-    return call(operator, x, weight, x_scale, weight_scale, bias, activation, _dtype(dtype), name)
+    last = (activation, _dtype(dtype), name, _flag("use_fast_accum", fast))
+    return call(operator, x, weight, x_scale, weight_scale, bias, *last)
 
 
 def scaled_matmul_reduce_scatter(
@@ -286,10 +305,11 @@ def scaled_matmul_reduce_scatter(
     activation: str = "none",
     dtype: torch.dtype = torch.bfloat16,
     group: Any = None,
+    use_fast_accum: bool = False,
 ) -> torch.Tensor:
     """This PE's rows of the sum of (x * x_scale) @ (weight * weight_scale) over all PEs, with bias and activation."""
     operator = torch.ops.tandem.scaled_matmul_reduce_scatter
-    return _one(operator, x, weight, x_scale, weight_scale, bias, activation, dtype, group)
+    return _one(operator, x, weight, x_scale, weight_scale, bias, activation, dtype, group, use_fast_accum)
 
 
 def scaled_matmul_all_reduce(
@@ -301,7 +321,8 @@ def scaled_matmul_all_reduce(
     activation: str = "none",
     dtype: torch.dtype = torch.bfloat16,
     group: Any = None,
+    use_fast_accum: bool = False,
 ) -> torch.Tensor:
     """The sum of (x * x_scale) @ (weight * weight_scale) over all PEs, with bias and activation."""
     operator = torch.ops.tandem.scaled_matmul_all_reduce
-    return _one(operator, x, weight, x_scale, weight_scale, bias, activation, dtype, group)
+    return _one(operator, x, weight, x_scale, weight_scale, bias, activation, dtype, group, use_fast_accum)

@@ -19,13 +19,15 @@ class Scales:
     """The scales of products in fp8, and the type of the results.
 
     That of x is one, or one for each row in a last axis of 1. That of a weight is one, or one for each column. With
-    `blocks`, x has one for each 128 elements of a row, and a weight one for each 128 of k and of n.
+    `blocks`, x has one for each 128 elements of a row, and a weight one for each 128 of k and of n. With `fast`, GPUs
+    may have less precise sums.
     """
 
     x: torch.Tensor
     weights: Sequence[torch.Tensor]
     dtype: torch.dtype
     blocks: bool = False
+    fast: bool = False
 
     def options(self) -> dict[str, int]:
         """Fields of tandem_problem."""
@@ -34,6 +36,7 @@ class Scales:
             "a_scale_per_row": int(self.x.dim() > 1 and not self.blocks),
             "b_scale_per_column": int(self.weights[0].numel() > 1 and not self.blocks),
             "block_scales": int(self.blocks),
+            "fast_accumulation": int(self.fast),
         }
 
     def laid_out(self) -> list[torch.Tensor]:
@@ -46,7 +49,12 @@ def _blocks(count: int) -> int:
 
 
 def scales_of(
-    x: torch.Tensor, weights: Sequence[torch.Tensor], x_scale: torch.Tensor, scales: Sequence[torch.Tensor], dtype: Any
+    x: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+    x_scale: torch.Tensor,
+    scales: Sequence[torch.Tensor],
+    dtype: Any,
+    fast: bool = False,
 ) -> Scales:
     """The scales with their kind, which follows from their shapes."""
     steps = _blocks(x.shape[-1]) if x.dim() > 0 else 0
@@ -55,11 +63,13 @@ def scales_of(
     in_blocks = in_blocks and all(tuple(s.shape) == (steps, _blocks(w.shape[1])) for w, s in pairs)
     # A single step with a scale for each weight is one of rows and weights as well.
     in_blocks = in_blocks and (steps > 1 or any(s.numel() not in (1, w.shape[1]) for w, s in pairs))
-    return Scales(x_scale, scales, dtype, in_blocks)
+    return Scales(x_scale, scales, dtype, in_blocks, fast)
 
 
 def check_scales(x: torch.Tensor, weights: Sequence[torch.Tensor], scales: Scales) -> None:
     _groups.check_tensor("x_scale", scales.x, (torch.float32,))
+    if scales.blocks and scales.fast:
+        raise errors.InvalidArgument("use_fast_accum: True given with scales of blocks, allowed is False")
     if not scales.blocks and (scales.x.dim() > 1 or scales.x.numel() != 1):
         check_shape("x_scale", scales.x, (*x.shape[:-1], 1), x)
     for weight, scale in zip(weights, scales.weights, strict=True):

@@ -27,6 +27,9 @@ extern const GemmKernel kE4m3ToE4m3Gated128x128;
 extern const GemmKernel kE4m3ToBf16Blocks128x256;
 extern const GemmKernel kE4m3ToF16Blocks128x256;
 extern const GemmKernel kE4m3ToBf16GatedBlocks128x256;
+extern const GemmKernel kE4m3ToBf16Fast128x256;
+extern const GemmKernel kE4m3ToF16Fast128x256;
+extern const GemmKernel kE4m3ToBf16GatedFast128x256;
 extern const GemmKernel kBf16Groups128x256;
 extern const GemmKernel kF16Groups128x256;
 extern const GemmKernel kBf16GatedGroups128x256;
@@ -78,13 +81,14 @@ bool is_for(const GemmKernel& kernel, const Gemm& gemm) {
   return kernel.type == gemm.type && kernel.out_type == gemm.out_type && kernel.tile_m == gemm.tile_m &&
          kernel.tile_n == gemm.tile_n && kernel.b_layout == gemm.b_layout &&
          kernel.is_grouped == (gemm.groups.count > 0) && kernel.gated == is_gated(gemm.activation) &&
-         kernel.quantises == (gemm.scales.out != nullptr) &&
+         kernel.quantises == (gemm.scales.out != nullptr) && (!kernel.fast || gemm.fast_accumulation) &&
          (kernel.is_grouped || kernel.blocks || !gemm.scales.blocks);
 }
 
 }  // namespace
 
 std::span<const GemmKernel* const> gemm_kernels() {
+  // Fast kernels stand before the precise ones, which compute whatever has no fast one.
   static const std::array kernels{&kBf16Tile128x256,
                                   &kBf16Tile128x256KxN,
                                   &kBf16Tile128x128,
@@ -98,6 +102,9 @@ std::span<const GemmKernel* const> gemm_kernels() {
                                   &kF16Gated128x256,
                                   &kE4m3ToBf16Gated128x128,
                                   &kE4m3ToE4m3Gated128x128,
+                                  &kE4m3ToBf16Fast128x256,
+                                  &kE4m3ToF16Fast128x256,
+                                  &kE4m3ToBf16GatedFast128x256,
                                   &kE4m3ToBf16Blocks128x256,
                                   &kE4m3ToF16Blocks128x256,
                                   &kE4m3ToBf16GatedBlocks128x256,
@@ -147,7 +154,9 @@ const GemmKernel& find_gemm_kernel(const Gemm& gemm) {
   for (const GemmKernel* kernel : gemm_kernels()) {
     if (is_for(*kernel, gemm)) return *kernel;
     known += (known.empty() ? "" : ", ") + describe(*kernel, kernel->is_grouped, kernel->gated, kernel->quantises,
-                                                    kernel->blocks ? " with scales of all kinds" : "");
+                                                    kernel->blocks ? " with scales of all kinds"
+                                                    : kernel->fast ? " with fast accumulation"
+                                                                   : "");
   }
   throw Unsupported(
       fmt::format("gemm: tiles of {} given, the GPU's kernels are {}",

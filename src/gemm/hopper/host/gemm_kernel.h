@@ -32,6 +32,7 @@ struct GemmKernel {
   bool gated = false;       ///< whether it is for the gated activations, or for the others
   bool quantises = false;   ///< whether it makes the scales of C's blocks (GemmScales::out)
   bool blocks = false;      ///< without groups: whether A and B may have scales of blocks (GemmScales::blocks)
+  bool fast = false;        ///< whether the tensor cores add the whole depth (Gemm::fast_accumulation)
 };
 
 std::span<const GemmKernel* const> gemm_kernels();

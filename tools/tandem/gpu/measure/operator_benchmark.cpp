@@ -293,7 +293,8 @@ void OperatorBenchmark::check_typed(const std::byte* c, const Local& local, Chec
     }
   });
   const std::vector<std::byte> found = copied(c, local, rows, in_c);
-  const double of_sums = operator_tolerance(run_.op, o.result_type(), k, world_.num_pes());
+  const double of_sums = operator_tolerance(run_.op, o.result_type(), k, world_.num_pes()) +
+                         (o.fast_accumulation && world_.on_gpus() ? fast_accumulation_tolerance(k) : 0);
   const double tolerance = o.norm.any() ? normed_tolerance(run_, of_sums) : of_sums;
   check.expectation = fmt::format("within {:.1e}", tolerance);
   const auto* a_bytes = reinterpret_cast<const std::byte*>(a.data());
