@@ -22,6 +22,27 @@ void run(Size heap, Size limit, const std::function<void(World&)>& program, std:
   Simulation(load_machine("h200x4"), 4, options).run(program);
 }
 
+/// The control part of 16 PEs is twice that of 8: packets of many PEs lie there.
+TEST(Heap, ControlPartOfPhantomRunsGrowsWithThePes) {
+  const auto makes = [](int pes, bool phantom) {
+    SimOptions options;
+    options.phantom = phantom;
+    try {
+      Simulation(load_machine("h200x8"), pes, options).run([](World& world) {
+        const auto index = world.heap().allocate<Index>(300 * kMiB / Size{sizeof(Index)}, "index");
+        EXPECT_EQ(index.local()[300 * kMiB / Size{sizeof(Index)} - 1], Index{});
+      });
+    } catch (const OutOfMemory& error) {
+      EXPECT_NE(std::string(error.what()).find("of 268435456 bytes of control memory left"), std::string::npos);
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(makes(16, true));
+  EXPECT_FALSE(makes(8, true));
+  EXPECT_FALSE(makes(16, false));
+}
+
 TEST(Heap, BuffersThatAreFreedMakeRoom) {
   run(kMiB, 0, [](World& world) {
     for (int i = 0; i < 10; ++i) {

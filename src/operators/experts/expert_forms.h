@@ -13,6 +13,6 @@ struct ExpertChoices {
 };
 
 /// Completes options that are checked. All PEs call it.
-ExpertChoices choose_expert_forms(World& world, const ExpertGemmOptions& options);
+ExpertChoices choose_expert_forms(World& world, const ExpertGemmOptions& given);
 
 }  // namespace tandem::ops

@@ -21,10 +21,18 @@ Size share_of_addresses(int pes) {
   return static_cast<Size>(limit.rlim_cur) / 2 / pes;
 }
 
-HeapAllocator make_allocator(int pes, Size data_bytes, Size limit_bytes, bool guarded) {
+/// Packets that do not fit lie with the data on GPUs, which phantom runs do not have. So there the control part grows
+/// with the number of PEs, within a limit for all of them. Pages that nobody touches take no memory.
+Size control_bytes(int pes, bool phantom) {
+  constexpr Size kPesOfNode = 8, kMostOfAll = Size{4} << 40;
+  const Size parts = phantom ? min(ceil_div(pes, kPesOfNode), kMostOfAll / (HeapAllocator::kControlBytes * pes)) : 1;
+  return HeapAllocator::kControlBytes * max(parts, 1);
+}
+
+HeapAllocator make_allocator(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool guarded) {
   constexpr Size kPage = 4096;
   const Size share = share_of_addresses(pes) / HeapAllocator::kGrain * HeapAllocator::kGrain;
-  const Size control = min(HeapAllocator::kControlBytes, max(share / 8 / kPage * kPage, kPage));
+  const Size control = min(control_bytes(pes, phantom), max(share / 8 / kPage * kPage, kPage));
   const Size data = max(share - control, kPage);
   return {pes, min(data_bytes, data), min(limit_bytes, data), guarded, control};
 }
@@ -32,7 +40,7 @@ HeapAllocator make_allocator(int pes, Size data_bytes, Size limit_bytes, bool gu
 }  // namespace
 
 Memory::Memory(int pes, bool phantom, Size data_bytes, Size limit_bytes, bool guarded)
-    : allocator_(make_allocator(pes, data_bytes, limit_bytes, guarded)),
+    : allocator_(make_allocator(pes, phantom, data_bytes, limit_bytes, guarded)),
       filled_pes_(pes),
       phantom_(phantom),
       stride_(allocator_.most_bytes()),
