@@ -471,7 +471,8 @@ typedef struct {
   int all_heads;     /**< 0 or 1: every PE gets all heads instead of its own */
 } tandem_heads_problem;
 
-/** The arguments of one run, anywhere in this PE's memory. */
+/** The arguments of one run, anywhere in this PE's memory. With all heads `out` may be `partial`. With own heads of a
+ * batch of 1 it may be their place in `partial`. */
 typedef struct {
   size_t batch;        /**< batch of this run */
   const void* partial; /**< batch x heads x head_size: this PE's partial outputs */

@@ -75,13 +75,22 @@ TEST(MergeHeads, RefusesBadInputByName) {
   EXPECT_EQ(refusal([](O&, C& c) { c.batch = 3; }), "batch: 3 given to merge_heads, allowed are 0 to 2");
   EXPECT_EQ(refusal([](O&, C& c) { c.lse = nullptr; }), "lse: none given to merge_heads, allowed is memory of this PE");
   EXPECT_THAT(refusal([](O&, C& c) { c.lse += 1; }), HasSubstr("lse: a buffer that has 28 bytes"));
+  EXPECT_THAT(refusal([](O&, C& c) { c.out = const_cast<void*>(c.partial); }),
+              HasSubstr("partial, out: buffers that overlap"));
   EXPECT_EQ(refusal([](O&, C& c) {
               c.out = const_cast<float*>(c.lse) - 0;
               c.batch = 1;
             }).find("out: a buffer"),
             0U);
-  EXPECT_THAT(refusal([](O&, C& c) { c.out = const_cast<void*>(c.partial); }),
-              HasSubstr("partial, out: buffers that overlap"));
+  EXPECT_EQ(
+      refusal([](O& o, C& c) {
+        o.own_heads = false;
+        c.batch = 1;
+        c.out = static_cast<float*>(const_cast<void*>(c.partial)) + 8;
+      }),
+      "partial, out: buffers that overlap given to merge_heads, allowed are separate ones, or all heads in place, or "
+      "own heads of a batch of 1");
+  EXPECT_EQ(refusal([](O& o, C& c) { o.own_heads = false, c.out = const_cast<void*>(c.partial); }), "");
 }
 
 TEST(MergeHeads, NeedsOneNode) {

@@ -103,6 +103,19 @@ void norm_behind_gemm(World& world, Stream& stream, const void* a, const void* b
   // end of listing
 }
 
+void norm_before_gather(World& world, Stream& stream, const void* a, const void* b, void* out, void* residual,
+                        const void* weight) {
+  // listing: norm_before_gather
+  OperatorOptions options{.m = 4096, .n = 10240, .k = 8192};
+  options.norm = {.norm = Norm::kRms, .residual = true, .sum = true};
+  auto plan = make_operator(world, Operator::kAllGatherGemm, options);
+  OperatorCall call{.m = 4096, .a = a, .b = {&b, 1}, .c = {&out, 1}};  // a: this PE's rows
+  call.residual = call.sum = residual;                                 // of these rows, in place
+  call.norm_weight = weight;
+  plan->run(stream, call);
+  // end of listing
+}
+
 void merge(World& world, Stream& stream, const void* partial, const float* lse, void* out) {
   // listing: merge_heads
   auto plan = make_merge_heads(world, {.type = DType::kBF16, .max_batch = 16, .heads = 64, .head_size = 128});

@@ -13,8 +13,9 @@ namespace tandem::test {
 
 inline std::string describe(const kernels::HeadsRuns& runs, int pes) {
   const MergeHeadsOptions& o = runs.options;
-  return fmt::format("{} {} x {} base {}{} blocks {} on {} PEs", name(o.type), o.heads, o.head_size,
-                     o.base == LseBase::kE ? "e" : "2", o.own_heads ? " own heads" : "", o.blocks, pes);
+  return fmt::format("{} {} x {} base {}{} blocks {}{} on {} PEs", name(o.type), o.heads, o.head_size,
+                     o.base == LseBase::kE ? "e" : "2", o.own_heads ? " own heads" : "", o.blocks,
+                     runs.in_place ? " in place" : "", pes);
 }
 
 /// Every pair of values of the options, with batches of 0, 1 and more. Heads may be fewer than PEs.
@@ -23,7 +24,7 @@ inline std::vector<kernels::HeadsRuns> heads_cases() {
   constexpr Size kHeads[] = {8, 1, 7, 3};
   constexpr Size kSizes[] = {128, 512, 1, 77, 500};
   constexpr int kBlocks[] = {0, 1, 3};
-  const Pairwise pairwise({3, 4, 5, 2, 2, 3}, [](std::size_t, int, std::size_t, int) { return true; });
+  const Pairwise pairwise({3, 4, 5, 2, 2, 3, 2}, [](std::size_t, int, std::size_t, int) { return true; });
   std::vector<kernels::HeadsRuns> list;
   for (const std::vector<int>& row : pairwise.rows()) {
     kernels::HeadsRuns runs;
@@ -35,6 +36,7 @@ inline std::vector<kernels::HeadsRuns> heads_cases() {
     runs.options.blocks = kBlocks[row[5]];
     runs.options.max_batch = 5;
     runs.batches = {5, 1, 0, 4, 5, 5};
+    runs.in_place = row[6] == 1;
     list.push_back(runs);
   }
   return list;

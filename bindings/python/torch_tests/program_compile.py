@@ -31,6 +31,9 @@ def cases():
     for quantisation in ("none", "row", "128"):
         yield ops.all_reduce_norm, (row, row + 1, row[0], None, None, "rms", 1e-6, quantisation, 1.0, True, group)
     yield ops.all_reduce_norm, (row[0], None, row[1], row[2], row[3], "layer", 1e-6, "static", 2.0, False, group)
+    square = torch.randn(128, 8)
+    yield ops.norm_all_gather_matmul, (row, row + 1, row[0], None, [square], [], "rms", 1e-6, "relu", True, group)
+    yield ops.norm_all_gather_matmul, (row, None, row[0], row[1], [square] * 2, [], "layer", 1e-6, "none", False, group)
     for wire in ("fp8", "int8"):
         yield ops.all_reduce_quantised, (leaf(2 * size, 128), wire, group)
         yield ops.reduce_scatter_quantised, (leaf(2 * size, 128), wire, group)

@@ -40,6 +40,11 @@ def calls():
         yield name, lambda x, w, a, b, f=operator: f(x, w.t(), a.abs(), b.abs()), codes
         fast = {"use_fast_accum": True}
         yield f"{name}, fast", lambda x, w, a, b, f=operator: f(x, w.t(), a.abs(), b.abs(), **fast), codes
+    yield (
+        "norm_all_gather_matmul",
+        lambda x, r, w, b: tt.norm_all_gather_matmul(x, b, r, w)[0],
+        [x, x, ((DEEP,), BF16), ((DEEP, DEEP), BF16)],
+    )
     yield "all_reduce_norm", lambda x, r, w: tt.all_reduce_norm(x, r, w)[0], [x, x, ((DEEP,), BF16)]
     yield "all_reduce_norm, fp8", lambda x, r: tt.all_reduce_norm(x, r, quantisation="row")[2], [x, x]
     for wire in ("fp8", "int8"):

@@ -71,6 +71,46 @@ def values(shape, dtype, norm, quantisation, residual, biased, weighted, keep_su
         assert ((got - wanted).abs() <= limit).all(), (norm, quantisation, (got - wanted).abs().max())
 
 
+def before_gather(shape, dtype, norm, residual, biased, activation, columns, keep_sum):
+    """One call of norm_all_gather_matmul beside its definition in float64."""
+    hidden = shape[-1]
+    x = random(rank, *shape, dtype=dtype)
+    r = random(40 + rank, *shape, dtype=dtype) if residual else None
+    norm_weight, norm_bias = (random(50 + i, hidden, dtype=dtype) for i in range(2))
+    vectors = {"norm_weight": None if norm == "none" else norm_weight, "norm_bias": norm_bias if biased else None}
+    weights = [random(60 + i + 7 * rank, hidden, n, dtype=dtype) for i, n in enumerate(columns)]
+    biases = [random(80 + i, n, dtype=dtype) for i, n in enumerate(columns)] if biased else None
+    made, kept = tt.norm_all_gather_matmul(
+        x, weights, r, **vectors, norm=norm, epsilon=1e-5, bias=biases, activation=activation, keep_sum=keep_sum
+    )
+    assert (kept is None) != keep_sum
+    rows = x.double() if r is None else x.double() + r.double()
+    if keep_sum:
+        check_close("sum", kept, rows)
+    rows = rows.to(dtype).double()
+    shift = 0 if vectors["norm_bias"] is None else norm_bias.double()
+    if norm == "rms":
+        rows = F.rms_norm(rows, (hidden,), norm_weight.double(), 1e-5) + shift
+    if norm == "layer":
+        rows = F.layer_norm(rows, (hidden,), norm_weight.double(), None, 1e-5) + shift
+    whole = torch.cat(gathered(rows.to(dtype))).double()
+    for i, (one, weight) in enumerate(zip(made, weights, strict=True)):
+        wanted = whole @ weight.double() + (0 if biases is None else biases[i].double())
+        check_close((norm, shape, i), one, wanted if activation == "none" else getattr(F, activation)(wanted))
+
+
+for case in (
+    ((5, 48), F32, "rms", True, False, "none", (16,), True),
+    ((2, 3, 40), BF16, "rms", True, False, "relu", (16, 8), True),
+    ((1, 8), torch.float16, "layer", False, True, "none", (8,), False),
+    ((70, 64), BF16, "layer", True, True, "silu", (24,), True),
+    ((4, 129), F32, "rms", True, False, "none", (7,), True),  # no row of 16 bytes
+    ((3, 6), BF16, "none", True, False, "none", (5,), True),
+    ((4, 32), F32, "none", True, False, "none", (16,), False),
+    ((0, 16), F32, "rms", True, False, "none", (8,), True),
+):
+    before_gather(*case)
+
 for case in (
     ((5, 48), torch.float32, "rms", "none", True, False, True, True),
     ((2, 3, 40), torch.bfloat16, "rms", "none", True, True, True, False),

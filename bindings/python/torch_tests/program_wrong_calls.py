@@ -98,6 +98,17 @@ refused(tt.all_reduce_norm, rows, None, vector, norm="none")
 refused(tt.all_reduce_norm, rows, scale=2.0)
 for group in NO_GROUPS:
     refused(tt.all_reduce_norm, rows, group=group)
+square = torch.ones(8, 8)
+for wrong in [*NO_TENSORS, *NO_TYPES, rows.double(), rows.to(torch.float8_e4m3fn), torch.tensor(1.0), vector]:
+    refused(tt.norm_all_gather_matmul, wrong, square)
+for wrong in [*NO_TENSORS, square.bfloat16(), torch.ones(9, 8), vector, []]:
+    refused(tt.norm_all_gather_matmul, rows, wrong)
+wrong_fields = {"residual": vector, "norm_weight": rows, "norm_bias": torch.ones(9), "norm": "x", "epsilon": 0}
+for name, wrong in wrong_fields.items():
+    refused(tt.norm_all_gather_matmul, rows, square, **{name: wrong})
+refused(tt.norm_all_gather_matmul, rows, square, None, vector, norm="none")
+refused(tt.norm_all_gather_matmul, rows, square, activation="x")
+refused(tt.norm_all_gather_matmul, rows, square, group="nothing")
 for operator in (tt.all_reduce_quantised, tt.reduce_scatter_quantised, tt.all_gather_quantised):
     for wrong in [*NO_TENSORS, *NO_TYPES, x.double(), torch.ones(size, dtype=torch.int32)]:
         refused(operator, wrong)

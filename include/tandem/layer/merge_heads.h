@@ -52,7 +52,8 @@ class MergeHeadsPlan {
   /// Returns the plan's memory, as ~CollectivePlan does.
   virtual ~MergeHeadsPlan() = default;
   /// Enqueues one run. All PEs call it with the same batch, in the same order. A run allocates nothing and never blocks
-  /// the host, so a CUDA graph can capture it. `out` does not overlap the other buffers.
+  /// the host, so a CUDA graph can capture it. `out` does not overlap the other buffers, except in place. With all
+  /// heads it may be `partial`. With own heads of a batch of 1 it may be their place in `partial`.
   ///
   /// Throws InvalidArgument for a batch that is negative or above max_batch, and for a buffer that is missing, too
   /// small or overlapping.

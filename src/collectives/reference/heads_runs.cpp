@@ -17,6 +17,16 @@ std::byte* copied(World& world, const std::vector<std::byte>& bytes, const char*
 
 }  // namespace
 
+namespace {
+
+/// Returns the place of the results in `partial`, or null where they need one of their own.
+std::byte* place_in(std::byte* partial, const MergeHeadsOptions& o, const World& world, Size batch) {
+  const Range own = o.own_heads ? split(o.heads, world.num_pes())[world.pe()] : Range{0, o.heads};
+  return batch == 1 || own.size() == o.heads ? partial + own.begin * o.head_size * size_of(o.type) : nullptr;
+}
+
+}  // namespace
+
 std::string wrong_of_runs(World& world, const HeadsRuns& runs) {
   const auto plan = make_merge_heads(world, runs.options);
   Stream stream = world.make_stream("main");
@@ -26,9 +36,11 @@ std::string wrong_of_runs(World& world, const HeadsRuns& runs) {
   for (std::size_t i = 0; i < runs.batches.size(); ++i) {
     const HeadsExample& one =
         examples.emplace_back(runs.options, world.num_pes(), runs.batches[i], static_cast<int>(i));
-    results.push_back(world.heap().allocate_local<std::byte>(one.out_bytes(pe), "out"));
+    std::byte* const partial = copied(world, one.partials(pe), "partial");
+    std::byte* const place = runs.in_place ? place_in(partial, runs.options, world, one.batch()) : nullptr;
+    results.push_back(place != nullptr ? place : world.heap().allocate_local<std::byte>(one.out_bytes(pe), "out"));
     plan->run(stream, {.batch = one.batch(),
-                       .partial = copied(world, one.partials(pe), "partial"),
+                       .partial = partial,
                        .lse = reinterpret_cast<const float*>(copied(world, one.lses(pe), "lse")),
                        .out = results.back()});
   }

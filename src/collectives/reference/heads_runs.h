@@ -11,6 +11,7 @@ namespace tandem::kernels {
 struct HeadsRuns {
   MergeHeadsOptions options;
   std::vector<Size> batches;  ///< of each run, one behind the other in a stream
+  bool in_place = false;      ///< where a run allows that
 };
 
 /// Makes a plan, runs it and returns the first error of this PE's results, or "". All PEs call it.

@@ -10,9 +10,16 @@ namespace tandem::ops {
 namespace {
 
 /// All-reduced pieces travel twice, so each has half a wave or more. In a mesh all shards arrive at the same time, each
-/// by its own link. There only pieces let a GEMM start before all of them are there.
-int splits_on_a_node(const Place& place, Operator op, const FormTimes& times) {
-  if (op == Operator::kAllGatherGemm) return place.model.link.fabric == Fabric::kFullMesh ? kMostSplits : 1;
+/// by its own link. There only pieces let a GEMM start before all of them are there. Rows that are normed first leave
+/// in pieces where the link is late, so that it need not wait for the last of them. Between more PEs than two, pieces
+/// are many copies, whose starts take longer.
+int splits_on_a_node(const Place& place, Operator op, const OperatorOptions& o, const FormTimes& times) {
+  if (op == Operator::kAllGatherGemm) {
+    if (place.model.link.fabric == Fabric::kFullMesh) return kMostSplits;
+    constexpr int kFewPes = 2, kNormedSplits = 4;
+    const bool is_late = times.collective_us(CopyBy::kCopyEngine) > times.gemm_us(times.tiles(), place.sm_count);
+    return o.norm.any() && place.team.size == kFewPes && is_late ? kNormedSplits : 1;
+  }
   if (op != Operator::kGemmAllReduce) return 1;
   return static_cast<int>(
       std::clamp<Size>(2 * times.tiles() / place.team.size / place.model.gpu.sm_count, 1, kMostSplits));
@@ -43,7 +50,7 @@ Reduction suitable_reduction(const Place& place, Operator op) {
 
 int suitable_splits(const Place& place, Operator op, const OperatorOptions& o) {
   if (!place.team.one_node()) return 1;
-  return splits_on_a_node(place, op, FormTimes(place, op, o, std::max<Size>(o.m, 1)));
+  return splits_on_a_node(place, op, o, FormTimes(place, op, o, std::max<Size>(o.m, 1)));
 }
 
 CopyBy suitable_mover(const Place& place, Operator op, const OperatorOptions& o) {

@@ -1,4 +1,6 @@
 // merge_heads under `tandem check`.
+#include <tuple>
+
 #include "check/run_once.h"
 #include "collectives/reference/heads_runs.h"
 #include "tools/tandem/check/check_cases.h"
@@ -22,11 +24,13 @@ class HeadsProgram final : public CheckProgram {
 
 void add_heads_cases(std::vector<CheckCase>& cases, int pes) {
   for (const Size head_size : {Size{20}, Size{300}})  // with LL packets; in two pieces with lines
-    for (const bool own_heads : {true, false}) {
+    for (const auto& [variant, own_heads, in_place] :
+         {std::tuple{"", true, false}, std::tuple{"all", false, false}, std::tuple{"all_in_place", false, true}}) {
       CheckCase one;
       one.op = "merge_heads";
       one.algorithm = head_size == 20 ? "ll" : "ll128";
-      one.variant = own_heads ? "" : "all";
+      one.variant = variant;
+      one.has_twin = in_place;
       one.machine = machine_for(pes);
       one.pes = pes;
       kernels::HeadsRuns runs;
@@ -38,6 +42,7 @@ void add_heads_cases(std::vector<CheckCase>& cases, int pes) {
       runs.options.own_heads = own_heads;
       runs.options.blocks = 2;
       runs.batches = {3, 1, 3, 2};
+      runs.in_place = in_place;
       one.make = [runs] { return std::make_unique<HeadsProgram>(runs); };
       cases.push_back(std::move(one));
     }

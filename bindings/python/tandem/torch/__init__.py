@@ -6,6 +6,7 @@
     all_gather_scaled_matmul, scaled_matmul_reduce_scatter, scaled_matmul_all_reduce
                                         such products in fp8 with scales
     all_gather_quantised, ...           collectives with codes of 8 bits between PEs
+    norm_all_gather_matmul              a norm, the gather of its rows, and products
     all_reduce_norm                     an all-reduce with residual, norm and quantisation
     fuse_all_reduce_norm                finds them in a traced graph
     merge_heads, exchange_heads         exchanges around attention
@@ -53,6 +54,7 @@ from ._linear import ColumnParallelLinear, RowParallelLinear
 from ._matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter, replicated_matmul
 from ._moe import ParallelExperts
 from ._norm import all_reduce_norm
+from ._norm_matmul import norm_all_gather_matmul
 from ._quantised import all_gather_quantised, all_reduce_quantised, reduce_scatter_quantised
 from ._route_and_dispatch import route_and_dispatch
 from ._scaled import all_gather_scaled_matmul, scaled_matmul_all_reduce, scaled_matmul_reduce_scatter
@@ -85,6 +87,7 @@ __all__ = [
     "matmul_all_reduce",
     "matmul_reduce_scatter",
     "merge_heads",
+    "norm_all_gather_matmul",
     "reduce",
     "reduce_scatter",
     "reduce_scatter_quantised",

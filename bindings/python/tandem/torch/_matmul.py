@@ -15,6 +15,7 @@ whose values are the same on all PEs gets its complete gradient on each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -105,6 +106,19 @@ def _laid_out(weights: Sequence[torch.Tensor], only_n_x_k: bool) -> tuple[str, l
     return "KxN", [_aligned(w.contiguous()) for w in weights]
 
 
+@dataclass(frozen=True)
+class NormSteps:
+    """A norm before a gather: fields of tandem_problem, and the tensors of a run by their fields of tandem_run."""
+
+    options: dict[str, Any]
+    tensors: dict[str, torch.Tensor | None]
+
+    def laid_out(self) -> dict[str, torch.Tensor]:
+        """The tensors as the library takes them."""
+        given = {name: one for name, one in self.tensors.items() if one is not None}
+        return {name: _aligned(one.contiguous()) for name, one in given.items()}
+
+
 def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int, x: torch.Tensor) -> OperatorPlan:
     """A plan for `m` rows. One that is too small is replaced by one for a power of two."""
     operator, ns, k, options = key
@@ -117,7 +131,8 @@ def _plan(found: _groups.GroupWorld, key: tuple[Any, ...], m: int, x: torch.Tens
             rows = max(16, 1 << (m - 1).bit_length())
             plan = found.plans[key] = OperatorPlan(found.world, operator, rows, list(ns), k, **dict(options))
             numbers = [value for _, value in options]
-            _native.keep_plan(found, plan, [_c.OPERATORS[operator], *numbers, k, *ns])
+            if "norm" not in dict(options):  # kernels without Python have no norms
+                _native.keep_plan(found, plan, [_c.OPERATORS[operator], *numbers, k, *ns])
     return plan
 
 
@@ -131,6 +146,7 @@ def run(
     rows: tuple[int, int],
     gathered: torch.Tensor | None = None,
     scales: Scales | None = None,
+    norm: NormSteps | None = None,
 ) -> list[torch.Tensor]:
     """Runs an operator. `rows` are those of the global problem, and those of this PE's result.
 
@@ -150,6 +166,7 @@ def run(
         ("b_layout", _c.LAYOUTS[layout]),
         ("activation", ACTIVATIONS[activation]),
         *(() if scales is None else scales.options().items()),
+        *(() if norm is None else norm.options.items()),
     )
     plan = _plan(found, (operator, ns, k, options), rows[0], x)
     _groups.note_run(plan, x)
@@ -160,6 +177,8 @@ def run(
         kept = scales.laid_out()
         matrices["a_scale"] = kept[0].data_ptr()
         matrices["b_scale"] = _c.addresses([one.data_ptr() for one in kept[1:]])
+    steps = {} if norm is None else norm.laid_out()
+    matrices |= {name: one.data_ptr() for name, one in steps.items()}
     plan.run(rows[0], _groups.stream_of(x), **matrices)
     return c
 
