@@ -432,6 +432,35 @@ TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
   EXPECT_THAT(error_of(get), HasSubstr("PE 0 reaches for bytes 524288 to 524289"));
 }
 
+/// PE 1, which answers a get as if it were a flush: it gives the number of bytes, and none of them.
+class Empty final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    Bytes message(header.begin(), header.end());
+    message.insert(message.end(), data.begin(), data.end());
+    Bytes plain;
+    auto fields = Keys(testing::key_of(7), Seal::kHeaders, 2, 0).open(message, plain);
+    if (!fields || fields->kind != Kind::kGot) return Wrapped::send(pe, header, data, sent);
+    fields->kind = Kind::kFlushed;
+    return Wrapped::send(pe, Keys(testing::key_of(7), Seal::kHeaders, 2, 1).seal(*fields, {}), {}, nullptr);
+  }
+};
+
+TEST(Proxies, RefuseAnswersOfAnotherKind) {
+  Pes pes(2, {.wrap = [](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+            if (pe == 1) return std::make_unique<Empty>(std::move(inner));
+            return inner;
+          }});
+  std::uint64_t to = 0;
+  Request get = put(1, &to, 0, 8);
+  get.kind = Request::Kind::kGet;
+  const std::uint64_t number = pes.post(0, get);
+  await([&] { return !pes.error().empty() || pes.proxy(0).mailbox().is_answered(number); });
+  EXPECT_THAT(pes.error(), HasSubstr("PE 1 answers what PE 0 has not asked"));
+}
+
 /// An endpoint that also passes on what a stranger sends: each message changed, cut and replaced by noise.
 class Noisy final : public Wrapped {
  public:
