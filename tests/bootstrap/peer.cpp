@@ -165,18 +165,20 @@ void expect_part(const std::string& text, const std::string& part) {
   expect(text.find(part) != std::string::npos, part + ", not: " + text);
 }
 
-/// PE 0 cannot open a rendezvous: all learn that at once, and the world goes on.
+/// PE 0 cannot open a rendezvous: all learn that at once, PE 1 closes its own again, and the world goes on.
 void split_without_descriptors(const std::string& id, int pe, int size) {
   WorldMember member(UniqueId::from_text(id), pe, size, kTimeout);
   text_of_error([] { UniqueId::create("192.0.2.1"); });  // sanitizers need descriptors for the first error of a kind
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit none{3, before.rlim_max};  // input, output and errors; poll takes as many, too
+  const std::size_t threads = entries_of("/proc/self/task");
   if (pe == 0) ::setrlimit(RLIMIT_NOFILE, &none);
   const std::string error = text_of_error([&] { split(member, pe % 2, 0); });
   ::setrlimit(RLIMIT_NOFILE, &before);
   expect_part(error, "PE 0: ");
   expect_part(error, "Too many open files");
+  expect(entries_of("/proc/self/task") <= threads, "no leaked thread of a rendezvous");
   expect(split(member, 0, 0)->pes == size, "a world of all");
 }
 

@@ -9,6 +9,8 @@
 #include <set>
 
 #include "bootstrap/protocol/connection.h"
+#include "bootstrap/protocol/handshake.h"
+#include "bootstrap/rendezvous/host.h"
 #include "bootstrap/timeout.h"
 #include "tandem/error.h"
 
@@ -53,6 +55,41 @@ TEST(WorldMemberTest, WhatFailsOnOnePeFailsOnAllAndTheWorldGoesOn) {
     }
   });
   EXPECT_THAT(errors, ::testing::Each("OutOfMemory: PE 1: none left"));
+}
+
+const std::string kLong(200'000, 'x');
+const std::string kCut = std::string(16'128, 'x') + " (183872 more bytes)";
+
+TEST(WorldMemberTest, LongTextsOfErrorsAreCut) {
+  const auto errors = errors_of(3, [](WorldMember& member) {
+    const auto fail = [&] {
+      if (member.pe() == 1) throw Unsupported(kLong);
+    };
+    EXPECT_THROW(member.all_or_none("something", fail), Unsupported);
+    member.barrier("afterwards");
+    if (member.pe() == 1) member.fail({FailureKind::kRuntimeFailure, kLong});
+    member.barrier("never");
+  });
+  EXPECT_THAT(errors, ::testing::Each("other: PE 1: " + kCut));
+}
+
+/// The world is over before the second PE comes.
+TEST(WorldMemberTest, LongTextsReachWhoComesLate) {
+  const Key secret = random_key();
+  const Host host(secret, "127.0.0.1");
+  const Deadline deadline(kTimeout);
+  const auto connect = [&] { return connect_tcp("127.0.0.1", host.contents().port, deadline); };
+  const Fd first = connect();
+  Handshake joined = shake_hands(first, secret, 0, 2, deadline);
+  send_all(first, joined.out.frame(Kind::kFailed, Failure{FailureKind::kRuntimeFailure, kLong}.encode()), deadline);
+  ASSERT_TRUE(wait_for(first.get(), POLLIN, deadline));  // it has failed
+  std::string error;
+  try {
+    shake_hands(connect(), secret, 1, 2, deadline);
+  } catch (const std::exception& why) {
+    error = why.what();
+  }
+  EXPECT_EQ(error, "PE 0: " + kCut);
 }
 
 TEST(WorldMemberTest, OfSeveralErrorsAllPesThrowTheFirst) {

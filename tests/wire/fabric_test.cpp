@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "bootstrap/protocol/socket.h"
+#include "tandem/error.h"
 #include "wire/fabric/fabric.h"
 #include "wire/pes.h"
 
@@ -113,7 +114,8 @@ TEST_F(FabricConnections, RefuseACallerWithoutThePass) {
   expect_messages();
 }
 
-/// Messages to a PE that has gone find no room. Its end is reported by those who know why.
+/// Messages to a PE that has gone find no room. Its end is reported by those who know why. If nobody does, then only
+/// the connection broke, and that is an error.
 TEST_F(FabricConnections, SendNothingToAPeThatHasGone) {
   connect();
   expect_messages();
@@ -123,6 +125,17 @@ TEST_F(FabricConnections, SendNothingToAPeThatHasGone) {
     ends_[0]->poll([](View) {});
     return !ends_[0]->send(1, data, {}, nullptr);
   });
+  std::string error;
+  await([&] {
+    ends_[0]->poll([](View) {});
+    try {
+      ends_[0]->send(1, data, {}, nullptr);
+    } catch (const RuntimeFailure& why) {
+      error = why.what();
+    }
+    return !error.empty();
+  });
+  EXPECT_THAT(error, ::testing::HasSubstr("libfabric: the connection to PE 1 broke: "));
 }
 
 /// A litmus test of two proxies over connections. Each of 64 places gets new data many times, of several lengths. A

@@ -40,7 +40,7 @@ tandem_wire_mutant(answers_to_flushes proxy/requests "/::ask/,/^}/ s/\\+\\+open_
                    "Proxies.AnswerFlushesOnceTheOtherSideHasAnswered")
 tandem_wire_mutant(data_before_answers proxy/answers "s/!setup_.access->are_written\\(answer.writes\\)/false/" "KernelRequests.AreAnsweredOnceDataIsInPlace")
 tandem_wire_mutant(data_until_it_is_sent proxy/sending "s/&message\\] \\{ message.is_sent = true; \\}/] {}/; s/if \\(is_uncopied\\)/& message.is_sent = true;\\n&/"
-                   "Proxies.ReadDataWhereItIsUntilItIsSent")
+                   "Proxies.NoteDataAsSentOnceItIs")
 tandem_wire_mutant(rings proxy/progress "s/if \\(is_awaited\\)/if (is_awaited \\&\\& false)/" "Proxies.RingForThoseWhoWaitAlone")
 tandem_wire_mutant(pass_of_callers fabric/connections "s/sodium_memcmp\\(.*\\) == 0/true/"
                    "FabricConnections.RefuseACallerWithoutThePass")

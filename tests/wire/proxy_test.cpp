@@ -132,22 +132,68 @@ TEST(Proxies, TellWhenASourceMayChange) {
 /// Data in symmetric memory is sent from there, perhaps polls later. Its source may change once it is sent.
 TEST(Proxies, ReadDataWhereItIsUntilItIsSent) {
   constexpr Size kEach = 10'000;
-  constexpr int kValues = 10;
-  for (std::uint64_t seed = 0; seed < 2; ++seed) {
-    Pes pes(2, {.disorder = {.seed = seed, .delayed_polls = 20000}});
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    Pes pes(2, {.disorder = {.seed = seed, .delayed_polls = 2000}});
     const auto place_of = [](int value) { return 1024 + value * kEach; };
-    for (int value = 1; value <= kValues; ++value) {
+    for (int value = 1; value <= 20; ++value) {
       std::memset(pes.memory(0), value, kEach);
       const std::uint64_t number = pes.post(0, with_word(put(1, pes.memory(0), place_of(value), kEach), 1));
       await([&] { return pes.proxy(0).mailbox().is_sent(number); });
     }
     pes.settle(0);
-    for (int value = 1; value <= kValues; ++value) {
+    for (int value = 1; value <= 20; ++value) {
       const View got(pes.memory(1) + place_of(value), kEach);
       ASSERT_TRUE(std::all_of(got.begin(), got.end(), [&](std::byte one) { return one == std::byte(value); }))
           << "seed " << seed << ", value " << value;
     }
   }
+}
+
+/// Keeps a message whose data has to stay until it may depart.
+class Late final : public Wrapped {
+ public:
+  struct State {
+    std::atomic<bool> may_depart{false};
+    std::atomic<int> polls{0};  ///< since the message is kept
+  };
+  Late(std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), state_(state) {}
+
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    if (!sent) return Wrapped::send(pe, header, data, sent);
+    depart_ = [this, pe, data, sent, copy = Bytes(header.begin(), header.end())] {
+      Wrapped::send(pe, copy, data, nullptr);
+      sent();
+    };
+    return true;
+  }
+  bool poll(const std::function<void(View)>& take) override {
+    if (depart_) ++state_.polls;
+    if (depart_ && state_.may_depart) std::exchange(depart_, nullptr)();
+    return Wrapped::poll(take);
+  }
+  void wait(int) override { Wrapped::wait(1); }
+
+ private:
+  State& state_;
+  std::function<void()> depart_;
+};
+
+TEST(Proxies, NoteDataAsSentOnceItIs) {
+  Late::State state;
+  Pes pes(2, {.wrap = [&](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+            if (pe == 0) return std::make_unique<Late>(std::move(inner), state);
+            return inner;
+          }});
+  std::memset(pes.memory(0), 5, 10'000);
+  const std::uint64_t number = pes.post(0, with_word(put(1, pes.memory(0), 1024, 10'000), 1));
+  await([&] { return state.polls > 2; });
+  EXPECT_FALSE(pes.proxy(0).mailbox().is_sent(number));
+  state.may_depart = true;
+  await([&] { return pes.proxy(0).mailbox().is_sent(number); });
+  std::memset(pes.memory(0), 6, 10'000);
+  pes.settle(0);
+  EXPECT_EQ(pes.memory(1)[1024], std::byte{5});
+  EXPECT_EQ(pes.memory(1)[1024 + 9'999], std::byte{5});
 }
 
 /// Notes whether data has to stay, and may keep it for ever.
@@ -384,6 +430,35 @@ TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
   Request get = put(1, nullptr, kEnd, 1);
   get.kind = Request::Kind::kGet;
   EXPECT_THAT(error_of(get), HasSubstr("PE 0 reaches for bytes 524288 to 524289"));
+}
+
+/// PE 1, which answers a get as if it were a flush: it gives the number of bytes, and none of them.
+class Empty final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    Bytes message(header.begin(), header.end());
+    message.insert(message.end(), data.begin(), data.end());
+    Bytes plain;
+    auto fields = Keys(testing::key_of(7), Seal::kHeaders, 2, 0).open(message, plain);
+    if (!fields || fields->kind != Kind::kGot) return Wrapped::send(pe, header, data, sent);
+    fields->kind = Kind::kFlushed;
+    return Wrapped::send(pe, Keys(testing::key_of(7), Seal::kHeaders, 2, 1).seal(*fields, {}), {}, nullptr);
+  }
+};
+
+TEST(Proxies, RefuseAnswersOfAnotherKind) {
+  Pes pes(2, {.wrap = [](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+            if (pe == 1) return std::make_unique<Empty>(std::move(inner));
+            return inner;
+          }});
+  std::uint64_t to = 0;
+  Request get = put(1, &to, 0, 8);
+  get.kind = Request::Kind::kGet;
+  const std::uint64_t number = pes.post(0, get);
+  await([&] { return !pes.error().empty() || pes.proxy(0).mailbox().is_answered(number); });
+  EXPECT_THAT(pes.error(), HasSubstr("PE 1 answers what PE 0 has not asked"));
 }
 
 /// An endpoint that also passes on what a stranger sends: each message changed, cut and replaced by noise.

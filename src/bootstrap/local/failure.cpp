@@ -1,5 +1,7 @@
 #include "bootstrap/local/failure.h"
 
+#include <fmt/format.h>
+
 #include <new>
 
 #include "tandem/error.h"
@@ -14,6 +16,13 @@ bool is(const std::exception& error) {
 }
 
 }  // namespace
+
+Bytes Failure::encode() const {
+  constexpr std::size_t kept = kMostText - 256;  // whoever passes it on adds a few words
+  const std::string sent =
+      text.size() <= kMostText ? text : fmt::format("{} ({} more bytes)", text.substr(0, kept), text.size() - kept);
+  return Writer().u32(static_cast<std::uint32_t>(kind)).text(sent).result();
+}
 
 Failure Failure::decode(View payload) {
   Reader reader(payload);

@@ -12,10 +12,13 @@ namespace tandem::bootstrap {
 enum class FailureKind : std::uint32_t { kInvalidArgument = 1, kTimeout, kRuntimeFailure, kUnsupported, kOutOfMemory };
 
 struct Failure {
+  /// Bytes of a text that other processes get. A longer one, of a user's exception perhaps, fits no message.
+  static constexpr std::size_t kMostText = std::size_t{16} << 10;
+
   FailureKind kind = FailureKind::kRuntimeFailure;
   std::string text;
 
-  Bytes encode() const { return Writer().u32(static_cast<std::uint32_t>(kind)).text(text).result(); }
+  Bytes encode() const;
   static Failure decode(View payload);
   /// Throws the exception of that kind.
   [[noreturn]] void raise() const;

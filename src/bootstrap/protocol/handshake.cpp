@@ -64,7 +64,7 @@ Handshake shake_hands(const Fd& socket, const Key& secret, int pe, int size, con
   if (challenge.kind != Kind::kChallenge) throw BadMessage("no challenge");
   const SessionKeys keys = session_keys(secret, nonce, nonce_of(challenge));
   out.set_key(keys.to_host);
-  in.set_key(keys.from_host, kMostHandshake);
+  in.set_key(keys.from_host, kMostHandshake + Failure::kMostText);
   const Bytes join = Writer().u32(static_cast<std::uint32_t>(pe)).u32(static_cast<std::uint32_t>(size)).result();
   send_frame(socket, out.frame(Kind::kJoin, join), deadline);
   Frame answer = receive_frame(socket, in, deadline);

@@ -137,7 +137,11 @@ Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& d
     int error = 0;
     for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
       Fd socket(::socket(a->ai_family, a->ai_socktype | kFlags, a->ai_protocol));
-      if (!socket) throw_errno("socket");
+      if (!socket && errno != EAFNOSUPPORT) throw_errno("socket");
+      if (!socket) {  // this host has no such addresses, perhaps no IPv6
+        if (error == 0) error = EAFNOSUPPORT;
+        continue;
+      }
       const bool done = ::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0;
       error = done ? 0 : errno == EINPROGRESS ? finish_connect(socket, deadline) : errno;
       if (error != 0) continue;
@@ -149,7 +153,7 @@ Fd connect_tcp(const std::string& address, std::uint16_t port, const Deadline& d
     if (error == ECONNREFUSED)
       throw RuntimeFailure(
           fmt::format("rendezvous at {} port {}: no process listens there any more{}", address, port, kForHosts));
-    if (error == ENETUNREACH)
+    if (error == ENETUNREACH || error == EAFNOSUPPORT)
       throw RuntimeFailure(
           fmt::format("rendezvous at {} port {}: this host has no route to that address{}", address, port, kForHosts));
     if (deadline.passed())

@@ -1,8 +1,11 @@
 #include "bootstrap/rendezvous/split.h"
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
+#include <utility>
 
+#include "bootstrap/rendezvous/host.h"
 #include "bootstrap/rendezvous/id_contents.h"
 
 namespace tandem::bootstrap {
@@ -42,13 +45,15 @@ std::optional<Placement> split(WorldMember& world, int color, int key) {
   const int first = members.front().pe;
   const bool leads = color >= 0 && first == world.pe();
   Writer place;
+  std::unique_ptr<Host> opened;  // closed again if another leader cannot open one
   world.all_or_none("split's rendezvous", [&] {
     if (!leads) return;
     // The other members reach this address as they reached the old rendezvous.
-    const IdContents opened = contents_of(open_rendezvous(world.address(), contents.secret));
-    place.text(opened.address).u32(opened.port);
+    opened = std::make_unique<Host>(contents.secret, world.address());
+    place.text(opened->contents().address).u32(opened->contents().port);
   });
   const auto places = world.all_gather(place.result(), "split's addresses");
+  if (opened != nullptr) keep_rendezvous(std::move(opened));
   if (color < 0) return std::nullopt;
   Reader leaders(places[static_cast<std::size_t>(first)]);
   contents.address = leaders.text();

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "bootstrap/protocol/mac.h"
 #include "tandem/error.h"
@@ -18,6 +19,12 @@
 namespace tandem::wire {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The time after which a connection that broke is an error. A PE that has gone is reported before, by the session or
+/// by missing heartbeats.
+constexpr std::chrono::seconds kBroken{3};
 
 class Connections final : public SlotEndpoint {
  public:
@@ -49,6 +56,8 @@ class Connections final : public SlotEndpoint {
   struct Peer {
     Owned<fid_ep> endpoint = {};
     bool is_connected = false;
+    int error = 0;  ///< that has broken the connection
+    Clock::time_point broken = {};
   };
 
   fi_info* described() const { return const_cast<fi_info*>(&info()); }
@@ -59,7 +68,9 @@ class Connections final : public SlotEndpoint {
   int pe_of(const fid* end) const;
   void take_event_error();
   /// Nothing is sent to a PE that has gone. The session knows why and reports it, or heartbeats are missing.
-  void take_send_error(int pe, int) override { peers_[static_cast<std::size_t>(pe)].is_connected = false; }
+  void take_send_error(int pe, int error) override;
+  /// Throws RuntimeFailure if the connection broke long ago, so that only the connection can be the reason.
+  void check_broken(int pe, const Peer& peer) const;
 
   const bootstrap::Key pass_;
   Owned<fid_eq> events_;
@@ -106,10 +117,23 @@ void Connections::connect(const std::vector<Bytes>& addresses) {
 
 bool Connections::send(int pe, View header, View data, const OnSent& sent) {
   Peer& peer = peers_[static_cast<std::size_t>(pe)];
+  if (peer.error != 0) check_broken(pe, peer);
   if (!peer.is_connected) return false;
   const long result = send_by(peer.endpoint.get(), FI_ADDR_UNSPEC, pe, header, data, sent);
   if (result != 0 && result != -FI_EAGAIN) take_send_error(pe, static_cast<int>(-result));
   return result == 0;
+}
+
+void Connections::take_send_error(int pe, int error) {
+  Peer& peer = peers_[static_cast<std::size_t>(pe)];
+  if (peer.error != 0) return;
+  peer.is_connected = false;
+  peer.error = error;
+  peer.broken = Clock::now();
+}
+
+void Connections::check_broken(int pe, const Peer& peer) const {
+  if (Clock::now() - peer.broken > kBroken) check_fabric(-peer.error, fmt::format("the connection to PE {} broke", pe));
 }
 
 /// Carries on with connections that are not there yet.

@@ -28,10 +28,11 @@ void Proxy::answer(Answer answer) {
   ++answers_;
 }
 
-/// A PE that is not reached, or takes its time, holds up no answer to another one.
+/// A PE that is not reached, or takes its time, holds up no answer to another one. Nobody needs one once the world is
+/// over.
 bool Proxy::send_answers() {
   const std::size_t before = answers_;
-  if (before == 0) return false;
+  if (before == 0 || setup_.is_over()) return false;
   for (Peer& to : peers_)
     for (; !to.answers.empty() && send_answer(to.answers.front()); --answers_) to.answers.pop_front();
   return answers_ != before;

@@ -16,6 +16,7 @@ void Proxy::greet() {
 
 void Proxy::beat() {
   const auto now = Heartbeats::Clock::now();
+  if (setup_.is_over()) return;
   if (const auto look = heartbeats_->due(now)) {
     for (int pe = 0; pe < setup_.place.pes; ++pe) {
       if (setup_.place.is_near(pe)) continue;
@@ -27,7 +28,7 @@ void Proxy::beat() {
       if (setup_.heartbeat->news) tell_news(pe, *look);
     }
   }
-  if (!setup_.is_over()) heartbeats_->watch(now);
+  heartbeats_->watch(now);
 }
 
 void Proxy::tell_news(int pe, std::uint64_t look) {

@@ -10,7 +10,9 @@ namespace tandem::wire {
 
 void Proxy::take_answer(const Header& header, View data) {
   const auto found = asked_.find(header.value);
-  if (found == asked_.end() || found->second.pe != header.from || found->second.bytes != header.bytes)
+  const bool is_of_flush = header.kind == Kind::kFlushed;
+  if (found == asked_.end() || found->second.pe != header.from || found->second.bytes != header.bytes ||
+      is_of_flush != (found->second.to == nullptr))
     throw RuntimeFailure(fmt::format("PE {} answers what PE {} has not asked", header.from, setup_.place.me));
   if (!data.empty()) {
     setup_.access->write(found->second.to, data);
