@@ -66,9 +66,10 @@ def cases():
         routing = tt.route(ids, weights, experts=2 * size, hidden=32, align=128, wire=wire)
         problem, rows = routing.problem.arguments(), routing.arrays.sizes.rows
         codes = torch.float8_e4m3fn if is_fp8 else torch.bfloat16
-        first, second, a = (torch.ones(*shape).to(codes) for shape in ((2, 16, 32), (2, 32, 16), (rows, 16)))
+        first, second, a = (torch.ones(*shape).to(codes) for shape in ((2, 32, 32), (2, 32, 16), (rows, 16)))
         of_w, of_a = (torch.ones(2, 1, 1), torch.ones(rows, 1)) if is_fp8 else (None, None)
-        rest = (None, of_w, "none", "rule", True)
+        of_both = torch.ones(2, 2, 1) if is_fp8 else None  # of gates and ups: GPUs have fp8 results of these alone
+        rest = (None, of_both, "swiglu" if is_fp8 else "none", "rule", True)
         yield ops.dispatch_gemm, (x.detach(), first, routing.memory, *rest, *problem)
         rest = (leaf(3, 32, dtype=torch.bfloat16), of_a, of_w, "rule")
         yield ops.gemm_combine, (a, second, weights, routing.memory, *rest, *problem)
