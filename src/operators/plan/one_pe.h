@@ -8,7 +8,7 @@
 
 namespace tandem::ops {
 
-/// No row travels: one GEMM for each B, with its whole epilogue, writes the result on all SMs. all_gather_gemm may norm
+/// No row travels. One GEMM for each B, with its whole epilogue, writes the result on all SMs. all_gather_gemm may norm
 /// the rows of A before.
 class OnePe final : public OperatorPlan {
  public:
