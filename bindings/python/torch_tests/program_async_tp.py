@@ -11,6 +11,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.distributed._symmetric_memory as symm_mem
 from common import DEVICE, check_close, join
+from tandem.torch import _groups
 
 warnings.simplefilter("ignore")  # newer versions have other names for the same collectives
 rank, size = join()
@@ -111,6 +112,8 @@ for axis, x_scale, w_scale in ((0, torch.tensor(0.5), torch.tensor(2.0)), (1, to
     assert names == ["all_gather_scaled_matmul"] and torch.equal(kept.float(), whole)
     scale = x_scale if axis == 0 else complete(gathered(x_scale, axis))
     check_close("scaled", got, (whole.double() * scale) @ (w8.double() * w_scale))
+kept = {operator: dict(options) for operator, _, _, options in _groups.existing(group, DEVICE).plans}
+assert kept["all_gather_gemm"]["fast_accumulation"] == 1, "as PyTorch asked"
 x8, x_scale = torch.randn(4 * size, 16).to(f8), torch.rand(4 * size, 1)
 arguments = (x8, w8, x_scale, w_scale, "sum", 0, 0, group, [2 * size, 2, 8], None, None, bf16)
 got, names = called(fused.fused_scaled_matmul_reduce_scatter, *arguments)
