@@ -92,6 +92,18 @@ TEST_F(FabricConnections, MeetAmongStrangers) {
   expect_messages();
 }
 
+/// Libfabric would read behind the end of an address that is too short.
+TEST_F(FabricConnections, RefuseAnAddressOfAnotherLength) {
+  Bytes address = ends_[1]->address();
+  address.resize(address.size() - 1);
+  try {
+    ends_[0]->connect({{}, address});
+    ADD_FAILURE() << "no error";
+  } catch (const RuntimeFailure& why) {
+    EXPECT_THAT(why.what(), ::testing::HasSubstr("libfabric: the address of PE 1 has "));
+  }
+}
+
 /// A caller without the pass is refused, and the PEs meet all the same.
 TEST_F(FabricConnections, RefuseACallerWithoutThePass) {
   const auto caller = make_fabric_endpoint("127.0.0.1");

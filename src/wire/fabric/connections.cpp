@@ -104,8 +104,7 @@ void Connections::connect(const std::vector<Bytes>& addresses) {
   peers_.resize(addresses.size());
   for (std::size_t pe = 0; pe < addresses.size(); ++pe) {
     if (addresses[pe].empty()) continue;
-    if (addresses[pe].size() <= pass_.size())
-      throw RuntimeFailure(fmt::format("libfabric: the address of PE {} is none", pe));
+    check_address(addresses, pe);
     peers_[pe].endpoint = make_end(described());
     missing_ += 2;
     check_fabric(::fi_connect(peers_[pe].endpoint.get(), addresses[pe].data() + pass_.size(), addresses[pe].data(),

@@ -36,6 +36,7 @@ class Datagrams final : public SlotEndpoint {
     addresses_.assign(addresses.size(), FI_ADDR_UNSPEC);
     for (std::size_t pe = 0; pe < addresses.size(); ++pe) {
       if (addresses[pe].empty()) continue;
+      check_address(addresses, pe);
       if (::fi_av_insert(peers_.get(), addresses[pe].data(), 1, &addresses_[pe], 0, nullptr) != 1)
         throw RuntimeFailure(fmt::format("libfabric: the address of PE {} is none", pe));
     }

@@ -76,6 +76,13 @@ void SlotEndpoint::make_slots() {
   }
 }
 
+void SlotEndpoint::check_address(const std::vector<Bytes>& addresses, std::size_t pe) const {
+  const std::size_t own = address().size();
+  if (addresses[pe].size() != own)
+    throw RuntimeFailure(
+        fmt::format("libfabric: the address of PE {} has {} bytes, this PE's has {}", pe, addresses[pe].size(), own));
+}
+
 void SlotEndpoint::receive_by(fid_ep* receiver) {
   receiver_ = receiver;
   receive_again();

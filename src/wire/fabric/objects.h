@@ -59,6 +59,8 @@ class SlotEndpoint : public Endpoint {
     int pe;  ///< of a message to a PE; -1 of one that is received
   };
 
+  /// Requires the length of this PE's own address, which has the same format. Libfabric takes no length.
+  void check_address(const std::vector<Bytes>& addresses, std::size_t pe) const;
   /// Gives slots to an endpoint that receives. It lives as long as this object.
   void receive_by(fid_ep* receiver);
   /// Sends a message by an endpoint that is connected or has the address `to`. Returns 0 or libfabric's error.
