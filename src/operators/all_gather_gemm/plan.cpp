@@ -6,6 +6,7 @@
 #include "operators/all_gather_gemm/gather_transport.h"
 #include "operators/all_gather_gemm/gathered_scales.h"
 #include "operators/plan/gemm_descriptor.h"
+#include "operators/resolve/operator_check.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/gemm_order.h"
 
@@ -20,17 +21,23 @@ class AllGatherGemm final : public OperatorPlan {
         settings_(settings),
         team_(world.team()),
         sms_(world.machine().gpu.sm_count),
-        norm_(made_norm(world, settings)),
-        transport_(world, settings, norm_ ? &*norm_ : nullptr),
-        scales_(world, settings) {}
+        scales_(world, settings),
+        norm_(made_norm(world, settings, scales_)),
+        transport_(world, settings, norm_ ? &*norm_ : nullptr) {
+    if (!norm_ || quantisation_of_a(Operator::kAllGatherGemm, settings.options) != Quantisation::kStatic) return;
+    const auto scale = static_cast<float>(settings.options.norm.scale);
+    static_scale_ = world.heap().allocate_local<float>(1, "all_gather_gemm scale");
+    world.copy_in(static_scale_, &scale, sizeof(scale));
+  }
 
  private:
   /// Half of the operator has no norm.
-  static std::optional<ShardNorm> made_norm(World& world, const Settings& settings) {
+  static std::optional<ShardNorm> made_norm(World& world, const Settings& settings, const GatheredScales& scales) {
     const Form form = settings.options.form;
     const bool is_half = form == Form::kComputeOnly || form == Form::kCommunicationOnly;
-    return settings.options.norm.any() && !is_half ? std::optional<ShardNorm>(std::in_place, world, settings)
-                                                   : std::nullopt;
+    return settings.options.norm.any() && !is_half
+               ? std::optional<ShardNorm>(std::in_place, world, settings, scales.own())
+               : std::nullopt;
   }
 
   void enqueue(Stream& main, const OperatorCall& call) override {
@@ -85,6 +92,8 @@ class AllGatherGemm final : public OperatorPlan {
   Gemm own(const OperatorCall& call, std::size_t i) const {
     Gemm gemm = gathered_gemm(settings_, team_, call, i);
     gemm.a = transport_.own(call);
+    if (norm_ && scales_.own()) gemm.scales.a = scales_.own().local();
+    if (static_scale_ != nullptr) gemm.scales.a = static_scale_;
     return gemm;
   }
 
@@ -93,6 +102,7 @@ class AllGatherGemm final : public OperatorPlan {
     Gemm gemm = gathered_gemm(settings_, team_, call, i);
     gemm.a = transport_.gathered();
     if (scales_.all() != nullptr) gemm.scales.a = scales_.all();
+    if (static_scale_ != nullptr) gemm.scales.a = static_scale_;
     return gemm;
   }
 
@@ -130,9 +140,10 @@ class AllGatherGemm final : public OperatorPlan {
   Settings settings_;
   Team team_;
   int sms_;
+  GatheredScales scales_;
   std::optional<ShardNorm> norm_;  // the transport refers to it
   GatherTransport transport_;
-  GatheredScales scales_;
+  float* static_scale_ = nullptr;  // of an A that its norm quantises with a given scale
 };
 
 }  // namespace

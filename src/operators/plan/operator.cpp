@@ -118,7 +118,7 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
 std::string OperatorPlan::strategy(Size) const { return name(options_.form); }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
-  ops::check(options_, call);
+  ops::check(op_, options_, call);
   if (team_.size > 0 && call.m > 0) {
     ops::check_matrices(op_, options_, team_, call, alignment_);
     ops::check_places(*world_, op_, options_, team_, call);
