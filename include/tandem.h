@@ -342,15 +342,16 @@ typedef struct {
   int a_scale_per_row;    /**< fp8, 0 or 1: tandem_run.a_scale holds a scale for each of this PE's rows, else one */
   int b_scale_per_column; /**< fp8, 0 or 1: each b_scale holds a scale for each column of C, else one */
   /** gemm_reduce_scatter and gemm_all_reduce: the norm of each row of the sums, after the residual is added.
-   * all_gather_gemm: the norm of each of this PE's rows of A, after the residual is added, before the gather; bf16 and
-   * f16 */
+   * all_gather_gemm: the norm of each of this PE's rows of A, after the residual is added, before the gather. With
+   * TANDEM_E4M3, A has the type of C. The norm is quantised with a scale for each row (a_scale_per_row) or each 128
+   * elements (block_scales), or with `scale`. tandem_run.a_scale is then NULL */
   tandem_norm norm;
   double epsilon;                   /**< added to the mean of squares; 0: 1e-6 */
   int residual;                     /**< 0 or 1: a residual is added to the sums */
   int norm_bias;                    /**< 0 or 1: a bias is added to each normed row */
   int sum;                          /**< 0 or 1: the sums with the residual are an output, too */
   tandem_quantisation quantisation; /**< the form of C behind the norm; all_gather_gemm: none */
-  double scale;                     /**< of TANDEM_STATIC_SCALE, positive */
+  double scale;                     /**< of TANDEM_STATIC_SCALE, or of a quantised A; positive */
   /** 0 or 1: memory for data in flight is shared with the world's other plans that have 1 here. Together they take
    * little more than the largest of them (tandem/advanced/transport_memory.h). Their runs follow each other, as all
    * calls of a world do. Graphs that contain them are therefore replayed one after the other. */

@@ -80,6 +80,10 @@ std::vector<std::string> tile_orders(Operator op);
 ///   sum = a + residual                         rounded to the type of A
 ///   a'  = norm(sum) * weight + norm_bias       in the type of A; c = gather(a') * b^T
 ///
+/// If OperatorOptions::type is fp8_e4m3, A, residual, vectors and sum have result_type(), and a' is quantised. The norm
+/// then makes the scales that the options announce: for each row (a_scale_per_row), for each 128 elements
+/// (block_scales), or else `scale`. OperatorCall::a_scale is null.
+///
 /// tandem/layer/all_reduce_norm.h defines the norms and the scales. All PEs get the same bits. A strategy may round the
 /// sums of products before it adds the residual, so the last bit may depend on the strategy.
 struct OperatorNorm {
@@ -88,8 +92,8 @@ struct OperatorNorm {
   bool norm_bias = false;                           ///< whether a bias is added to each normed row
   bool sum = false;                                 ///< whether `sum` is an output, too
   double epsilon = 1e-6;                            ///< added to the mean of squares; positive
-  Quantisation quantisation = Quantisation::kNone;  ///< the form of c; all_gather_gemm has none
-  double scale = 1;                                 ///< of Quantisation::kStatic; positive and finite
+  Quantisation quantisation = Quantisation::kNone;  ///< the form of c; all_gather_gemm: none
+  double scale = 1;  ///< of Quantisation::kStatic, or of a quantised A; positive and finite
 
   /// Returns whether there is any step.
   bool any() const {
@@ -134,7 +138,7 @@ struct OperatorOptions {
   /// same with it and without it.
   bool fast_accumulation = false;
   /// The steps after the sums of gemm_reduce_scatter and gemm_all_reduce, which then have no activation. For
-  /// all_gather_gemm these are the steps before the gather, and A is no fp8.
+  /// all_gather_gemm these are the steps before the gather.
   OperatorNorm norm = {};
   /// The execution strategy.
   Form form = Form::kSuitable;

@@ -49,8 +49,7 @@ TEST(Plans, ProblemsThatCannotBe) {
 TEST(Plans, NormsAndGatesThatCannotBe) {
   refused([](tandem_problem& p) { p.activation = TANDEM_SWIGLU, p.n = 48; }, "n: 48 given, allowed is with a gated");
   refused([](tandem_problem& p) { p.activation = static_cast<tandem_activation>(6); }, "activation: 6 given");
-  refused([](tandem_problem& p) { p.type = TANDEM_E4M3, p.residual = 1; },
-          "type: fp8_e4m3 given, allowed for all_gather");
+  refused([](tandem_problem& p) { p.type = p.out_type = TANDEM_E4M3, p.residual = 1; }, "out_type: fp8_e4m3 given");
   refused([](tandem_problem& p) { p.quantisation = TANDEM_SCALE_PER_ROW; }, "quantisation: row given");
   refused([](tandem_problem& p) { p.norm = static_cast<tandem_norm>(3); }, "norm: 3 given", TANDEM_GEMM_ALL_REDUCE);
   refused([](tandem_problem& p) { p.sum = 1, p.epsilon = -1; }, "epsilon: -1 given", TANDEM_GEMM_ALL_REDUCE);

@@ -92,6 +92,11 @@ std::vector<NormedRuns> gathers(bool sharing) {
         o.m = rows;
         o.n = 1056;  // 8 divides the parts of up to four PEs
         o.type = all.size() % 3 == 2 ? DType::kF16 : DType::kBF16;
+        if (all.size() % 5 == 4) {
+          o.type = DType::kE4M3;
+          o.a_scale_per_row = all.size() % 2 == 0;
+          o.block_scales = all.size() % 4 == 1;
+        }
         o.form = way.form;
         o.copy_by = way.copy_by;
         o.direction = way.direction;

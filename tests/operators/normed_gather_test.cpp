@@ -64,6 +64,21 @@ NormedRuns numbered_gather(int number) {
   return runs;
 }
 
+/// Each way with each kind of scales. All shards have several chunks.
+NormedRuns quantised_gather(int number) {
+  NormedRuns runs = numbered_gather(number);
+  OperatorOptions& o = runs.options;
+  const int kind = number / static_cast<int>(std::size(kGatherWays));
+  o.type = DType::kE4M3;
+  if (number % 2 == 0) o.out_type = DType::kF16;
+  o.a_scale_per_row = kind == 0;
+  o.block_scales = kind == 1;
+  if (kind == 2) o.norm.scale = 0.5;
+  o.m = 80 + number;
+  runs.rows = {o.m, o.m - 1, o.m / 2, o.m};
+  return runs;
+}
+
 std::string wrong_gather(World& world, const NormedRuns& runs) {
   try {
     Stream main = world.make_stream("main");
@@ -87,6 +102,22 @@ TEST(NormedGather, IsExactInTheSimulator) {
     const int pes = kPes[number % 5];
     Simulation simulation(load_machine("h200x8"), pes);
     simulation.run([&](World& world) { EXPECT_EQ(wrong_gather(world, runs), "") << describe(number, runs, pes); });
+  }
+}
+
+TEST(NormedGather, OfFp8IsExact) {
+  test::keep_memory();
+  constexpr int kPes[] = {1, 2, 3, 5};
+  for (int number = 0; number < 27; ++number) {
+    const NormedRuns runs = quantised_gather(number);
+    const int pes = kPes[number % 4];
+    Simulation simulation(load_machine("h200x8"), pes);
+    simulation.run([&](World& world) { EXPECT_EQ(wrong_gather(world, runs), "") << describe(number, runs, pes); });
+    if (number % 3 == 0)
+      test::HostPes(pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
+        EXPECT_EQ(wrong_gather(world, runs), "") << describe(number, runs, pes);
+        world.barrier();
+      });
   }
 }
 

@@ -199,8 +199,16 @@ TEST(OperatorNorm, RefusesOptionsAndArgumentsByName) {
   const auto of_gather = [](auto change) { return refusal(Operator::kAllGatherGemm, change); };
   EXPECT_EQ(of_gather([](O&, C&) {}), "");
   EXPECT_EQ(of_gather([](O& o, C&) { o.activation = Activation::kRelu; }), "");
-  EXPECT_EQ(of_gather([](O& o, C&) { o.type = DType::kE4M3; }),
-            "type: fp8_e4m3 given, allowed for all_gather_gemm with a norm are bf16, f16, f32");
+  EXPECT_EQ(of_gather([](O& o, C&) { o.type = DType::kE4M3, o.a_scale_per_row = true; }), "");
+  EXPECT_EQ(of_gather([](O& o, C&) { o.type = DType::kE4M3, o.out_type = DType::kE4M3; }),
+            "out_type: fp8_e4m3 given, allowed for all_gather_gemm with a norm are bf16 and f16");
+  EXPECT_EQ(of_gather([](O& o, C&) { o.norm.scale = 2; }),
+            "scale: 2 given with quantisation none, allowed with static");
+  EXPECT_EQ(of_gather([](O& o, C& c) {
+              o.type = DType::kE4M3;
+              c.a_scale = static_cast<const float*>(c.a);
+            }),
+            "a_scale: given, allowed with a norm of A is none: the norm makes the scales");
   EXPECT_EQ(of_gather([](O& o, C&) { o.norm.quantisation = Quantisation::kRow; }),
             "quantisation: row given, allowed for all_gather_gemm is none");
   EXPECT_EQ(of_gather([](O& o, C&) { o.k = Size{1} << 21; }),

@@ -178,7 +178,11 @@ void NormExample::check_columns(NormErrors& errors, const Row& expected, Size ro
                                 const std::byte* out) const {
   for (Size i = columns.begin; i < columns.end; ++i) {
     const float got = element(out, row * columns.size() + i - columns.begin);
-    const float y = rounded(expected.y[static_cast<std::size_t>(i)]);
+    const auto at = static_cast<std::size_t>(i);
+    const float scale = expected.scales[at];
+    const float y = options_.quantisation == Quantisation::kNone
+                        ? rounded(expected.y[at])
+                        : rounded(convert<float>(convert<fp8_e4m3>(expected.y[at] * (1.0F / scale))) * scale);
     count(errors, is(got, y, 0.02F, 1e-4F), "out", row, i, got, y);
   }
 }

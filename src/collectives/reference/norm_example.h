@@ -41,7 +41,7 @@ class NormExample {
   NormErrors errors_of_own(int pe, const std::byte* out, const std::byte* sum, const std::byte* scales) const;
   /// Compares the sums alone.
   NormErrors errors_of_sum(int pe, const std::byte* sum) const;
-  /// Compares these columns of an unquantised output of all rows.
+  /// Compares these columns of an output of all rows. One that is quantised is compared times its scales, in the type.
   NormErrors errors_of_columns(Range columns, const std::byte* out) const;
 
  private:

@@ -48,7 +48,7 @@ GatherTransport::GatherTransport(World& world, const Settings& settings, const S
   }
   // Without a GEMM beside them, blocks that copy need no stream of their own, whose events cost time on the host.
   const bool in_main = settings.options.form == Form::kSequential && copy_by_ == CopyBy::kSm && team_.one_node();
-  pushes_norm_ = norm_ != nullptr && in_main && direction_ == Direction::kPush;
+  pushes_norm_ = norm_ != nullptr && norm_->can_push() && in_main && direction_ == Direction::kPush;
   if (pushes_norm_) arrivals_ = norm_->arrivals();
   // The links of a mesh are filled concurrently, a port into a switch by one peer after the other.
   const bool concurrent = full_mesh_ && copy_by_ == CopyBy::kCopyEngine;

@@ -19,10 +19,10 @@ GatheredScales::GatheredScales(World& world, const Settings& settings) : team_(w
   all_ = world.heap().allocate<float>(team_.size * most, "all_gather_gemm scales");
 }
 
-void GatheredScales::gather(Stream& main, const float* own, Size m) {
+void GatheredScales::gather(Stream& main, const float* given, Size m) {
   if (!gather_) return;
   const Split shards = split(m, team_.size);
-  main.copy_async(own_.local(), own, shards[team_.me].size() * of_row_ * Size{sizeof(float)});
+  if (given != nullptr) main.copy_async(own_.local(), given, shards[team_.me].size() * of_row_ * Size{sizeof(float)});
   gather_->run(main, own_.as<std::byte>(), all_.as<std::byte>(), shards.step() * of_row_);
 }
 

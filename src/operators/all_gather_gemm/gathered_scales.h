@@ -12,10 +12,12 @@ class GatheredScales {
   /// Gathers nothing unless A has scales of rows or blocks.
   GatheredScales(World& world, const Settings& settings);
 
-  /// Enqueues the gather of the scales of `m` rows, of which `own` are this PE's.
-  void gather(Stream& main, const float* own, Size m);
+  /// Enqueues the gather of the scales of `m` rows, of which `given` are this PE's; null: they are in `own()`.
+  void gather(Stream& main, const float* given, Size m);
   /// Returns the scales of all rows; null if none were gathered.
   const float* all() const { return gather_ ? all_.local() : nullptr; }
+  /// Returns the place of this PE's scales; none if none are gathered.
+  const Symm<float>& own() const { return own_; }
 
  private:
   Team team_;

@@ -6,6 +6,7 @@
 #include "operators/all_gather_gemm/gather_transport.h"
 #include "operators/all_gather_gemm/gathered_scales.h"
 #include "operators/plan/gemm_descriptor.h"
+#include "operators/resolve/operator_check.h"
 #include "operators/steps/steps.h"
 #include "tandem/advanced/gemm_order.h"
 
@@ -20,14 +21,29 @@ class AllGatherGemm final : public OperatorPlan {
         settings_(settings),
         team_(world.team()),
         sms_(world.machine().gpu.sm_count),
-        norm_(ShardNorm::of(world, settings)),
-        transport_(world, settings, norm_ ? &*norm_ : nullptr),
-        scales_(world, settings) {}
+        scales_(world, settings),
+        norm_(made_norm(world, settings, scales_)),
+        transport_(world, settings, norm_ ? &*norm_ : nullptr) {
+    if (!norm_ || quantisation_of_a(Operator::kAllGatherGemm, settings.options) != Quantisation::kStatic) return;
+    const auto scale = static_cast<float>(settings.options.norm.scale);
+    static_scale_ = world.heap().allocate_local<float>(1, "all_gather_gemm scale");
+    world.copy_in(static_scale_, &scale, sizeof(scale));
+  }
 
  private:
+  /// Half of the operator has no norm.
+  static std::optional<ShardNorm> made_norm(World& world, const Settings& settings, const GatheredScales& scales) {
+    const Form form = settings.options.form;
+    const bool is_half = form == Form::kComputeOnly || form == Form::kCommunicationOnly;
+    return settings.options.norm.any() && !is_half
+               ? std::optional<ShardNorm>(std::in_place, world, settings, scales.own())
+               : std::nullopt;
+  }
+
   void enqueue(Stream& main, const OperatorCall& call) override {
     const Form form = settings_.options.form;
     if (form == Form::kComputeOnly) return multiply(main, call, &AllGatherGemm::whole);
+    if (team_.size == 1) return run_alone(main, call);
     transport_.begin(main, call);  // producers first: nothing promises that streams run side by side
     scales_.gather(main, call.a_scale, call.m);
     if (form == Form::kOverlapped) multiply(main, call, &AllGatherGemm::gated);
@@ -43,6 +59,15 @@ class AllGatherGemm final : public OperatorPlan {
       multiply(main, call, &AllGatherGemm::whole);
     }
     if (call.gathered != nullptr) copy_gathered(main, call);
+  }
+
+  /// Runs a call of the only PE, which has all rows and norms them. Calls without a norm have a plan of their own
+  /// (OnePe).
+  void run_alone(Stream& main, const OperatorCall& call) const {
+    if (norm_) norm_->run(main, call, {0, call.m}, transport_.place_of_own());
+    if (settings_.options.form != Form::kCommunicationOnly) multiply(main, call, &AllGatherGemm::own);
+    const Size bytes = call.m * settings_.options.k * size_of(settings_.options.type);
+    if (call.gathered != nullptr) main.copy_async(call.gathered, transport_.own(call), bytes);
   }
 
   /// Peers send the next rows only after the next call's first step, so the gathered rows are still there.
@@ -64,11 +89,21 @@ class AllGatherGemm final : public OperatorPlan {
     for (std::size_t i = 0; i < call.b.size(); ++i) main.gemm((this->*descriptor)(call, i), team_);
   }
 
+  /// Returns the problem with the i-th B where A has the own rows alone.
+  Gemm own(const OperatorCall& call, std::size_t i) const {
+    Gemm gemm = gathered_gemm(settings_, team_, call, i);
+    gemm.a = transport_.own(call);
+    if (norm_ && scales_.own()) gemm.scales.a = scales_.own().local();
+    if (static_scale_ != nullptr) gemm.scales.a = static_scale_;
+    return gemm;
+  }
+
   /// Returns the gathered problem with the i-th B on all SMs, without waits. It ignores shards, which would cut tiles.
   Gemm whole(const OperatorCall& call, std::size_t i) const {
     Gemm gemm = gathered_gemm(settings_, team_, call, i);
     gemm.a = transport_.gathered();
     if (scales_.all() != nullptr) gemm.scales.a = scales_.all();
+    if (static_scale_ != nullptr) gemm.scales.a = static_scale_;
     return gemm;
   }
 
@@ -106,9 +141,10 @@ class AllGatherGemm final : public OperatorPlan {
   Settings settings_;
   Team team_;
   int sms_;
+  GatheredScales scales_;
   std::optional<ShardNorm> norm_;  // the transport refers to it
   GatherTransport transport_;
-  GatheredScales scales_;
+  float* static_scale_ = nullptr;  // of an A that its norm quantises with a given scale
 };
 
 }  // namespace

@@ -76,7 +76,8 @@ GemmWorkspace gemm_workspace(World& world, Operator op, const OperatorOptions& o
 /// One plan for all rows, or one for few, up to `sequential_rows`, and one for many.
 std::unique_ptr<OperatorPlan> make_plans(World& world, Operator op, const ops::Settings& settings) {
   const OperatorOptions& o = settings.options;
-  if (world.num_pes() == 1) return std::make_unique<ops::OnePe>(world, settings);
+  // Rows of A that are normed need a place, which the plan of all_gather_gemm has.
+  if (world.num_pes() == 1 && !o.norm.any()) return std::make_unique<ops::OnePe>(world, settings);
   if (op == Operator::kGemmAllReduce || settings.sequential_rows == 0) return make_plan(world, op, settings);
   ops::Settings few = settings;
   few.options = settings.sequential;
@@ -122,7 +123,7 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
 std::string OperatorPlan::strategy(Size) const { return name(options_.form); }
 
 void OperatorPlan::run(Stream& main, const OperatorCall& call) {
-  ops::check(options_, call);
+  ops::check(op_, options_, call);
   if (team_.size > 0 && call.m > 0) {
     ops::check_matrices(op_, options_, team_, call, alignment_);
     ops::check_places(*world_, op_, options_, team_, call);

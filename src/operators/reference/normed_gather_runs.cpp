@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "collectives/reference/norm_example.h"
+#include "operators/resolve/operator_check.h"
 
 namespace tandem::ops {
 
@@ -15,7 +16,7 @@ using Bytes = std::vector<std::byte>;
 /// The example's inputs of all PEs add up to A.
 AllReduceNormOptions gathered_example(const OperatorOptions& o) {
   AllReduceNormOptions norm;
-  norm.type = o.type;
+  norm.type = given_a_type(Operator::kAllGatherGemm, o);
   norm.hidden = o.n;
   norm.max_rows = o.m;
   norm.norm = o.norm.norm;
@@ -23,6 +24,8 @@ AllReduceNormOptions gathered_example(const OperatorOptions& o) {
   norm.residual = o.norm.residual;
   norm.norm_bias = o.norm.norm_bias;
   norm.sum = o.norm.sum;
+  norm.quantisation = quantisation_of_a(Operator::kAllGatherGemm, o);
+  if (norm.quantisation == Quantisation::kStatic) norm.scale = o.norm.scale;
   norm.sharded_residual = true;
   return norm;
 }
@@ -30,7 +33,12 @@ AllReduceNormOptions gathered_example(const OperatorOptions& o) {
 class GatherRuns {
  public:
   GatherRuns(World& world, Stream& main, const NormedRuns& runs)
-      : world_(world), main_(main), runs_(runs), type_(runs.options.type), k_(runs.options.n) {
+      : world_(world),
+        main_(main),
+        runs_(runs),
+        type_(runs.options.type),
+        out_type_(runs.options.result_type()),
+        k_(runs.options.n) {
     const OperatorOptions& o = runs.options;
     const kernels::NormExample any(gathered_example(o), world.num_pes(), 0, 0);
     weight_ = copied(any.weight(), "weight");
@@ -41,6 +49,12 @@ class GatherRuns {
       columns_.push_back({begin + own.begin, begin + own.end});
       b_.push_back(copied(identity(columns_.back()), "part of the identity"));
       begin += n;
+    }
+    if (o.block_scales) {
+      const auto blocks = static_cast<std::size_t>(ceil_div(k_, Size{128}) * ceil_div(k_, Size{128}));
+      const std::vector<float> ones(blocks, 1.0F);
+      ones_ = world.heap().allocate_local<float>(static_cast<Size>(blocks), "scales of the identity");
+      world.copy_in(ones_, ones.data(), static_cast<Size>(blocks * sizeof(float)));
     }
     if (!runs.own_buffers) shared_ = buffers(o.m);
     OperatorOptions complete = o;
@@ -77,7 +91,7 @@ class GatherRuns {
     world_.copy_in(memory, bytes.data(), static_cast<Size>(bytes.size()));
     return memory;
   }
-  Size row() const { return k_ * size_of(type_); }
+  Size row() const { return k_ * size_of(out_type_); }
   Size own_rows(Size rows) const { return split(rows, world_.num_pes())[world_.pe()].size(); }
 
   /// Returns buffers for a run of up to `rows` rows. A later PE's part can be larger for fewer rows.
@@ -88,7 +102,7 @@ class GatherRuns {
     all.residual = room(own, "residual");
     all.sum = runs_.sum_in_residual ? all.residual : room(own, "sum");
     all.gathered = room(rows * row(), "gathered");
-    for (const Range& columns : columns_) all.c.push_back(room(rows * columns.size() * size_of(type_), "c"));
+    for (const Range& columns : columns_) all.c.push_back(room(rows * columns.size() * size_of(out_type_), "c"));
     return all;
   }
 
@@ -106,7 +120,7 @@ class GatherRuns {
   /// Returns this PE's rows of A.
   Bytes own_a(const kernels::NormExample& example) const {
     const Range own = split(example.rows(), world_.num_pes())[world_.pe()];
-    return dispatch(type_, [&]<class T>() {
+    return dispatch(out_type_, [&]<class T>() {
       std::vector<float> sums(static_cast<std::size_t>(own.size() * k_));
       for (int pe = 0; pe < world_.num_pes(); ++pe) {
         const Bytes part = example.in(pe);
@@ -133,13 +147,16 @@ class GatherRuns {
     fill(own.residual, example.residual(world_.pe()));
     // In shared buffers the sum of the residual's place goes to another one.
     if (!runs_.own_buffers) own.sum = room(own_rows(rows) * row(), "sum");
-    return {example, own, runs_.keeps_gathered && number % 2 == 0};
+    // Normed rows of fp8 are compared times their scales, which C has.
+    return {example, own, runs_.keeps_gathered && number % 2 == 0 && type_ == out_type_};
   }
 
   void run(const Call& call, const Buffers& in) {
     const OperatorNorm& norm = runs_.options.norm;
     const std::vector<const void*> b(b_.begin(), b_.end());
     OperatorCall run{.m = call.example.rows(), .a = in.a, .b = b, .c = in.c};
+    const std::vector<const float*> b_scale(b.size(), ones_);
+    if (ones_ != nullptr) run.b_scale = b_scale;
     if (call.keeps_gathered) run.gathered = in.gathered;
     if (norm.residual) run.residual = in.residual;
     if (norm.norm != Norm::kNone) run.norm_weight = weight_;
@@ -155,7 +172,7 @@ class GatherRuns {
     main_.copy_async(shared_.residual, kept.residual, own_rows(rows) * row());
     run(call, shared_);
     for (std::size_t i = 0; i < columns_.size(); ++i)
-      main_.copy_async(kept.c[i], shared_.c[i], rows * columns_[i].size() * size_of(type_));
+      main_.copy_async(kept.c[i], shared_.c[i], rows * columns_[i].size() * size_of(out_type_));
     main_.copy_async(kept.sum, shared_.sum, call.example.sum_bytes(world_.pe()));
     if (call.keeps_gathered) main_.copy_async(kept.gathered, shared_.gathered, rows * row());
   }
@@ -168,7 +185,7 @@ class GatherRuns {
     };
     const Size rows = call.example.rows();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const Bytes c = of_device(call.buffers.c[i], rows * columns_[i].size() * size_of(type_));
+      const Bytes c = of_device(call.buffers.c[i], rows * columns_[i].size() * size_of(out_type_));
       if (const auto errors = call.example.errors_of_columns(columns_[i], c.data()); errors.wrong > 0)
         return errors.first;
     }
@@ -181,10 +198,11 @@ class GatherRuns {
   World& world_;
   Stream& main_;
   const NormedRuns& runs_;
-  DType type_;
+  DType type_, out_type_;  // of what is multiplied; of A, C and the norm
   Size k_;
   std::vector<Range> columns_;  // of each B, in the whole
   std::vector<std::byte*> b_;
+  float* ones_ = nullptr;
   Buffers shared_{};
   std::byte *weight_, *norm_bias_;
   std::unique_ptr<OperatorPlan> plan_;

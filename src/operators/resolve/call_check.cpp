@@ -40,12 +40,23 @@ void check_announced(const OperatorOptions& options, const OperatorCall& call) {
 
 }  // namespace
 
+Quantisation quantisation_of_a(Operator op, const OperatorOptions& options) {
+  const bool quantises = op == Operator::kAllGatherGemm && options.norm.any() && options.type == DType::kE4M3;
+  if (!quantises) return Quantisation::kNone;
+  if (options.block_scales) return Quantisation::kGroup;
+  return options.a_scale_per_row ? Quantisation::kRow : Quantisation::kStatic;
+}
+
+DType given_a_type(Operator op, const OperatorOptions& options) {
+  return quantisation_of_a(op, options) == Quantisation::kNone ? options.type : options.result_type();
+}
+
 Size scales_of_row(const OperatorOptions& options) {
   if (options.norm.quantisation == Quantisation::kRow) return 1;
   return options.norm.quantisation == Quantisation::kGroup ? ceil_div(options.n, kernels::kScaleGroup) : 0;
 }
 
-void check(const OperatorOptions& options, const OperatorCall& call) {
+void check(Operator op, const OperatorOptions& options, const OperatorCall& call) {
   const std::size_t matrices = options.ns.empty() ? 1 : options.ns.size();
   require(call.m >= 0 && call.m <= options.m, "m", call.m, fmt::format("0 to the plan's {}", options.m));
   require(call.b.size() == matrices && call.c.size() == matrices, "b", static_cast<Size>(call.b.size()),
@@ -63,11 +74,15 @@ void check(const OperatorOptions& options, const OperatorCall& call) {
   if (!call.c_scale.empty() && options.result_type() != DType::kE4M3)
     throw InvalidArgument(
         fmt::format("c_scale: given, allowed for a result of {} is none", name(options.result_type())));
-  if (options.a_scale_per_row && call.a_scale == nullptr)
+  const bool makes_scales = quantisation_of_a(op, options) != Quantisation::kNone;
+  if (makes_scales && call.a_scale != nullptr)
+    throw InvalidArgument("a_scale: given, allowed with a norm of A is none: the norm makes the scales");
+  if (options.a_scale_per_row && call.a_scale == nullptr && !makes_scales)
     throw InvalidArgument("a_scale: none given, allowed with a_scale_per_row is one for each row");
-  if (options.block_scales && (call.a_scale == nullptr || call.b_scale.empty()))
+  const bool lacks_a_scale = call.a_scale == nullptr && !makes_scales;
+  if (options.block_scales && (lacks_a_scale || call.b_scale.empty()))
     throw InvalidArgument(fmt::format("{}: none given, allowed with block_scales is one for each block",
-                                      call.a_scale == nullptr ? "a_scale" : "b_scale"));
+                                      lacks_a_scale ? "a_scale" : "b_scale"));
   check_announced(options, call);
 }
 
@@ -99,7 +114,8 @@ Matrices matrices(Operator op, const OperatorOptions& options, const Team& team,
   const auto add = [](std::vector<Matrix>& to, const char* what, std::size_t i, const void* begin, Size bytes) {
     if (begin != nullptr && bytes > 0) to.push_back({what, i, static_cast<const std::byte*>(begin), bytes});
   };
-  add(all.read, "a", 0, call.a, a_rows * k * type);
+  const Size given = size_of(given_a_type(op, options));
+  add(all.read, "a", 0, call.a, a_rows * k * given);
   add(all.written, "gathered", 0, call.gathered, call.m * k * type);
   GemmScales scales;
   scales.a_per_row = options.a_scale_per_row;
@@ -119,7 +135,7 @@ Matrices matrices(Operator op, const OperatorOptions& options, const Team& team,
     if (!call.c_scale.empty()) add(all.read, "c_scale", i, call.c_scale[i], kFloat);
     add(all.written, "c", i, call.c[i], c_rows * columns_after(options.activation, n) * size_of(options.c_type()));
   }
-  const Size row = gathers ? k * type : options.n * out;
+  const Size row = gathers ? k * given : options.n * out;
   const Size rows = gathers ? a_rows : c_rows;  // that this PE norms
   add(all.read, "norm_weight", 0, call.norm_weight, row);
   add(all.read, "norm_bias", 0, call.norm_bias, row);

@@ -99,8 +99,8 @@ void require_positive(const char* option, double value) {
 
 /// The steps of all_gather_gemm before the gather.
 void check_norm_of_a(const OperatorOptions& options) {
-  if (options.type == DType::kE4M3)
-    throw InvalidArgument("type: fp8_e4m3 given, allowed for all_gather_gemm with a norm are bf16, f16, f32");
+  if (options.result_type() == DType::kE4M3)
+    throw InvalidArgument("out_type: fp8_e4m3 given, allowed for all_gather_gemm with a norm are bf16 and f16");
   if (options.norm.quantisation != Quantisation::kNone)
     throw InvalidArgument(
         fmt::format("quantisation: {} given, allowed for all_gather_gemm is none", name(options.norm.quantisation)));
@@ -113,7 +113,8 @@ void check_norm(Operator op, const OperatorOptions& options) {
   require_one_of("quantisation", norm.quantisation, Quantisation::kGroup);
   require_positive("epsilon", norm.epsilon);
   require_positive("scale", norm.scale);
-  if (norm.scale != 1 && norm.quantisation != Quantisation::kStatic)
+  const bool quantises_a = quantisation_of_a(op, options) == Quantisation::kStatic;
+  if (norm.scale != 1 && norm.quantisation != Quantisation::kStatic && !quantises_a)
     throw InvalidArgument(
         fmt::format("scale: {} given with quantisation {}, allowed with static", norm.scale, name(norm.quantisation)));
   if (!norm.any()) return;

@@ -70,6 +70,8 @@ TEST(Norm, RefusesOptionsByName) {
   EXPECT_THAT(error("run all_reduce_norm --norm batch"), HasSubstr("--norm: no 'batch'; there are none, rms, layer"));
   EXPECT_THAT(error("run all_gather_gemm --shape 8x8x8 --quantise row"),
               HasSubstr("--quantise: does not apply to all_gather_gemm, but to all_reduce_norm, gemm_reduce_scatter"));
+  EXPECT_THAT(error("run all_gather_gemm --shape 8x16x16 --norm rms --dtype fp8_e4m3"),
+              HasSubstr("--norm: given to all_gather_gemm with --dtype fp8_e4m3"));
   EXPECT_THAT(error("run all_reduce --norm rms"), HasSubstr("--norm: does not apply to all_reduce,"));
   EXPECT_THAT(error("run all_reduce_norm --hidden 0"), HasSubstr("hidden: 0 given"));
   EXPECT_THAT(error("run all_reduce_norm --bytes 1K"), HasSubstr("--bytes: does not apply to all_reduce_norm"));

@@ -88,6 +88,8 @@ void set_epilogue(OperatorRun& run, const Arguments& a) {
   if (a.b_layout && is_second("--b-layout", *a.b_layout, "NxK", "KxN")) o.b_layout = BLayout::kKxN;
   if (a.activation) o.activation = parse_activation(*a.activation);
   if (a.norm || a.quantise) set_norm(o.norm, a);
+  if (run.op == Operator::kAllGatherGemm && o.norm.any() && o.type == DType::kE4M3)
+    throw InvalidArgument("--norm: given to all_gather_gemm with --dtype fp8_e4m3, allowed are bf16, f16 and f32");
   run.bias = a.bias;
   if (a.scales) set_scales(run, *a.scales);
   o.fast_accumulation = a.fast_accumulation;
