@@ -377,7 +377,9 @@ typedef struct {
   const float* a_scale;        /**< fp8: scales of A; NULL: 1 */
   const float* const* b_scale; /**< fp8: scales of each B; NULL: 1 */
   const float* const* c_scale; /**< fp8 output: the factor of each C before rounding; NULL: 1 */
-  void* gathered; /**< all_gather_gemm: NULL, or m x k elements that receive the gathered A, behind its norm */
+  /** all_gather_gemm: NULL, or m x k elements that receive the gathered A, behind its norm. An A that the norm
+   * quantises by rows or groups arrives without its scales. */
+  void* gathered;
   /* NULL for those that the problem does not have. Matrices have the rows and columns of C. For all_gather_gemm they
    * have those of A, and vectors k elements. */
   const void* residual;    /**< of C's type before quantisation; gemm_all_reduce: the same values on all PEs */

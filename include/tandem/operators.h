@@ -205,6 +205,7 @@ struct OperatorCall {
   /// all_gather_gemm with fp8 output: one pointer for each C, or none: the factor applied to C before rounding.
   std::span<const float* const> c_scale = {};
   /// all_gather_gemm: null, or m x k elements in this PE's memory that receive the gathered A, behind its norm.
+  /// An A that the norm quantises by rows or groups arrives without its scales.
   void* gathered = nullptr;
   // The arguments of OperatorOptions::norm, which announces them. Matrices have the rows and columns of C. For
   // all_gather_gemm they have those of A and its type, and vectors k elements.

@@ -1,12 +1,20 @@
 #include "wire/kernel_requests.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <limits>
+
+#include "tandem/error.h"
 
 namespace tandem::wire {
 
 namespace {
 
+constexpr Size kMost = std::numeric_limits<Size>::max();
+
+/// Throws InvalidArgument for bytes that would leave the slot or the memory.
 Request request_of(const cuda::MailSlot& slot) {
   Request request;
   request.kind = static_cast<Request::Kind>(slot.head & 0xFF);
@@ -19,6 +27,9 @@ Request request_of(const cuda::MailSlot& slot) {
   request.word = static_cast<Size>(slot.word);
   request.value = slot.value;
   request.holds_data = (slot.head >> 17 & 1) != 0;
+  if (const Size most = request.holds_data ? kMostHeld : kMost; request.bytes < 0 || request.bytes > most)
+    throw InvalidArgument(
+        fmt::format("bytes: {} given to a kernel's put or get, allowed are 0 to {}", request.bytes, most));
   if (request.holds_data) {
     std::memcpy(request.held.data(), &slot.local, sizeof slot.local);
     std::memcpy(request.held.data() + sizeof slot.local, &slot.held, sizeof slot.held);

@@ -88,6 +88,7 @@ class Heart : public ::testing::Test {
       return std::make_unique<Watched>(std::move(inner), state(pe));
     };
     setup.heartbeat = [this, silence_s](int pe) { return heartbeat(pe, silence_s); };
+    setup.is_over = [this](int pe) { return over_pe_ == pe; };
     pes_.emplace(kPes, setup);
     for (int pe = 0; pe < kPes; ++pe) await([&] { return pes_->proxy(pe).unheard().empty(); });
   }
@@ -102,6 +103,7 @@ class Heart : public ::testing::Test {
   }
 
   std::array<std::atomic<std::uint64_t>, kPes> own_looks_{};
+  std::atomic<int> over_pe_{-1};  // the PE that takes the world for over
 
  private:
   Heartbeat heartbeat(int pe, double silence_s) {
@@ -149,6 +151,14 @@ TEST_F(Heart, LosesAPeThatIsCutOff) {
   start(1);
   state(1).is_cut = true;
   for (int pe = kHost; pe < kPes; ++pe) await([&] { return has_lost(pe, 1); });
+}
+
+/// A PE whose kernel gave up says so when its program asks. Until then the others must not take it for stopped.
+TEST_F(Heart, GoesOnInAPeThatTakesTheWorldForOver) {
+  start(600);
+  over_pe_ = 1;
+  const int before = state(1).sent[4];
+  await([&] { return state(1).sent[4] > before + 5; });
 }
 
 /// PE 4 hears PE 1 for its host. If PE 4 is stopped, all lose it, and none takes PE 1 for lost.

@@ -64,13 +64,13 @@ class LateAccess final : public Access {
     return post(request);
   }
   /// Posts a put of two words to PE 1 that its request holds, with a signal.
-  std::uint64_t post_held(Size offset, std::uint64_t first, std::uint64_t second, Epoch value) {
+  std::uint64_t post_held(Size offset, std::uint64_t first, std::uint64_t second, Epoch value, Size bytes = 16) {
     cuda::MailSlot request{};
     request.head = cuda::mail_head(cuda::MailKind::kPut, SignalOp::kSet, true, 1, true);
     request.local = first;
     request.held = second;
     request.offset = static_cast<std::uint64_t>(offset);
-    request.bytes = 16;
+    request.bytes = static_cast<std::uint64_t>(bytes);
     request.value = value;
     return post(request);
   }
@@ -177,6 +177,13 @@ TEST(KernelRequests, PlaceDataBeforeTheWord) {
     await([&] { return gpus.access(0).sent() >= number; });
   }
   EXPECT_EQ(gpus.pes().error(), "");
+}
+
+TEST(KernelRequests, OfNegativeBytesAreAnError) {
+  Gpus gpus;
+  gpus.access(0).post_held(kData, 1, 2, 3, -8);
+  await([&] { return !gpus.pes().error().empty(); });
+  EXPECT_EQ(gpus.pes().error(), "PE 0: bytes: -8 given to a kernel's put or get, allowed are 0 to 16");
 }
 
 /// Data in a request needs no reading, yet it goes behind data that is still being read.

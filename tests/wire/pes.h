@@ -68,7 +68,8 @@ struct PesSetup {
   /// Replaces the access of a PE's proxy to its memory.
   std::function<std::shared_ptr<Access>(int pe)> access = {};
   std::function<Heartbeat(int pe)> heartbeat = {};
-  int host_size = 1;  ///< PEs of a host, which share a node
+  std::function<bool(int pe)> is_over = {};  ///< whether a PE takes the world for over, without an error
+  int host_size = 1;                         ///< PEs of a host, which share a node
   std::chrono::microseconds search{0};
 };
 
@@ -89,7 +90,7 @@ class Pes {
       setup.ring = [this, pe] {
         if (on_change_) on_change_(pe);
       };
-      setup.is_over = [this] { return is_over_.load(); };
+      setup.is_over = [this, pe, over = all.is_over] { return is_over_.load() || (over && over(pe)); };
       setup.on_error = [this, pe](const std::exception_ptr& error) { note(pe, error); };
       setup.search = all.search;
       setup.access = all.access ? all.access(pe) : std::make_shared<HostAccess>(setup.place);

@@ -28,7 +28,7 @@ AllReduceNormOptions options_of(const OperatorOptions& o, Size rows) {
 
 Size rows_of_normed_packets(Operator op, const Settings& settings, const Team& team) {
   const OperatorOptions& o = settings.options;
-  if (op != Operator::kGemmAllReduce || !team.one_node()) return 0;
+  if (op != Operator::kGemmAllReduce || !team.one_node() || team.size == 1) return 0;
   if (o.form == Form::kOverlapped) return settings.all_reduce.packets;
   const AllReduceNormOptions norm = options_of(o, o.m);
   const bool suits = kernels::suitable_norm_algorithm(norm, team.size) != "two_shot";

@@ -77,7 +77,10 @@ GemmWorkspace gemm_workspace(World& world, Operator op, const OperatorOptions& o
 std::unique_ptr<OperatorPlan> make_plans(World& world, Operator op, const ops::Settings& settings) {
   const OperatorOptions& o = settings.options;
   // Rows of A that are normed need a place, which the plan of all_gather_gemm has.
-  if (world.num_pes() == 1 && !o.norm.any()) return std::make_unique<ops::OnePe>(world, settings);
+  if (world.num_pes() == 1 && !o.norm.any()) {
+    if (o.form == Form::kOverlapped) ops::check_tile(world, o);
+    return std::make_unique<ops::OnePe>(world, settings);
+  }
   if (op == Operator::kGemmAllReduce || settings.sequential_rows == 0) return make_plan(world, op, settings);
   ops::Settings few = settings;
   few.options = settings.sequential;

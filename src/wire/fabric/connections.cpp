@@ -127,7 +127,7 @@ void Connections::take_send_error(int pe, int error) {
   Peer& peer = peers_[static_cast<std::size_t>(pe)];
   if (peer.error != 0) return;
   peer.is_connected = false;
-  peer.error = error;
+  peer.error = error != 0 ? error : FI_EOTHER;
   peer.broken = Clock::now();
 }
 

@@ -1,4 +1,5 @@
 // Messages that nobody asked for, which show that this PE lives.
+#include "tandem/error.h"
 #include "wire/proxy/proxy.h"
 
 namespace tandem::wire {
@@ -14,9 +15,10 @@ void Proxy::greet() {
   }
 }
 
+/// A PE that takes the world for over is still heard. Else the others would take it for stopped before they know why.
 void Proxy::beat() {
   const auto now = Heartbeats::Clock::now();
-  if (setup_.is_over()) return;
+  const bool is_over = setup_.is_over();
   if (const auto look = heartbeats_->due(now)) {
     for (int pe = 0; pe < setup_.place.pes; ++pe) {
       if (setup_.place.is_near(pe)) continue;
@@ -24,11 +26,20 @@ void Proxy::beat() {
       header.kind = Kind::kBeat;
       header.to = pe;
       header.value = *look;
-      if (heartbeats_->is_rail_peer(pe)) send(header, {});  // a later one will do where there is no room
-      if (setup_.heartbeat->news) tell_news(pe, *look);
+      if (heartbeats_->is_rail_peer(pe)) send_beat(header, is_over);
+      if (!is_over && setup_.heartbeat->news) tell_news(pe, *look);
     }
   }
-  heartbeats_->watch(now);
+  if (!is_over) heartbeats_->watch(now);
+}
+
+/// Sends a beat if there is room; else a later one will do. A broken connection is no error of a world that is over.
+void Proxy::send_beat(const Header& header, bool is_over) {
+  try {
+    send(header, {});
+  } catch (const RuntimeFailure&) {
+    if (!is_over) throw;
+  }
 }
 
 void Proxy::tell_news(int pe, std::uint64_t look) {

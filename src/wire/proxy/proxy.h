@@ -48,6 +48,7 @@ class Proxy {
   bool step();
   void greet();
   void beat();
+  void send_beat(const Header& header, bool is_over);
   void tell_news(int pe, std::uint64_t look);
   void answer(Answer answer);
   bool send_answers();
