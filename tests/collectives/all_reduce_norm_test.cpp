@@ -178,29 +178,40 @@ TEST(AllReduceNorm, RefusesArgumentsByName) {
   EXPECT_EQ(of([](C& c) { c.in = c.sum; }), "");
 }
 
+std::string chosen(int pes, const AllReduceNormOptions& options, const char* machine = "h200x8") {
+  std::string algorithm;
+  Simulation simulation(load_machine(machine), pes, {.phantom = true});
+  simulation.run([&](World& world) {
+    const auto plan = make_all_reduce_norm(world, options);
+    if (world.pe() == 0) algorithm = plan->options().algorithm;
+  });
+  return algorithm;
+}
+
 TEST(AllReduceNorm, ChoosesByTheBytesThatAPeSends) {
-  const auto chosen = [](int pes, Size rows, Quantisation quantisation, bool sharded) {
-    std::string algorithm;
-    Simulation simulation(load_machine("h200x8"), pes, {.phantom = true});
-    simulation.run([&](World& world) {
-      AllReduceNormOptions options{.hidden = 8192, .max_rows = rows};
-      options.quantisation = quantisation;
-      options.sharded_residual = sharded;
-      const auto plan = make_all_reduce_norm(world, options);
-      if (world.pe() == 0) algorithm = plan->options().algorithm;
-    });
-    return algorithm;
-  };
-  using enum Quantisation;
-  EXPECT_EQ(chosen(2, 4, kNone, false), "one_shot_ll");
-  EXPECT_EQ(chosen(2, 5, kNone, false), "one_shot_ll128");
-  EXPECT_EQ(chosen(2, 128, kNone, false), "one_shot_ll128");
-  EXPECT_EQ(chosen(2, 129, kNone, false), "two_shot");
-  EXPECT_EQ(chosen(2, 4096, kRow, false), "two_shot");
-  EXPECT_EQ(chosen(4, 16, kNone, false), "one_shot_ll128");
-  EXPECT_EQ(chosen(4, 64, kNone, false), "two_shot");
-  EXPECT_EQ(chosen(8, 16, kNone, false), "one_shot_ll128");
-  EXPECT_EQ(chosen(2, 1, kNone, true), "two_shot");
+  const auto of_rows = [](Size rows) { return AllReduceNormOptions{.hidden = 8192, .max_rows = rows}; };
+  EXPECT_EQ(chosen(2, of_rows(0)), "split_ll128");
+  EXPECT_EQ(chosen(2, of_rows(1)), "split_ll128");
+  EXPECT_EQ(chosen(2, of_rows(128)), "split_ll128");
+  EXPECT_EQ(chosen(2, of_rows(129)), "two_shot");
+  EXPECT_EQ(chosen(4, of_rows(16)), "split_ll128");
+  EXPECT_EQ(chosen(4, of_rows(64)), "two_shot");
+  EXPECT_EQ(chosen(8, of_rows(16)), "split_ll128");
+  AllReduceNormOptions other = of_rows(4096);
+  other.quantisation = Quantisation::kRow;
+  EXPECT_EQ(chosen(2, other), "two_shot");
+  other = of_rows(1);
+  other.sharded_residual = true;
+  EXPECT_EQ(chosen(2, other), "two_shot");
+}
+
+TEST(AllReduceNorm, KeepsARowInABlockWhereSharingItGainsNothing) {
+  EXPECT_EQ(chosen(2, {.hidden = 1024, .max_rows = 4}), "one_shot_ll");  // 2 KB of bf16: one part
+  EXPECT_EQ(chosen(2, {.hidden = 1032, .max_rows = 4}), "split_ll128");
+  EXPECT_EQ(chosen(2, {.hidden = 8192, .max_rows = 4, .blocks = 2}), "one_shot_ll");  // too few for 3 parts
+  EXPECT_EQ(chosen(2, {.hidden = 8192, .max_rows = 5, .blocks = 2}), "one_shot_ll128");
+  EXPECT_EQ(chosen(2, {.hidden = 8192, .max_rows = 5, .blocks = 3}), "split_ll128");
+  EXPECT_EQ(chosen(2, {.hidden = 8192, .max_rows = 4}, "host"), "one_shot_ll");
 }
 
 TEST(AllReduceNorm, NeedsOneNode) {

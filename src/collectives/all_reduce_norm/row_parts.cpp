@@ -19,6 +19,10 @@ constexpr int kMostParts = 64;
 
 Size most_row_parts(Size hidden, Size element_bytes) { return ceil_div(hidden * element_bytes, kPartBytes); }
 
+bool can_split_rows(Size hidden, int blocks, Size element_bytes) {
+  return ceil_div(hidden * element_bytes, kMostPartBytes<LL128Line>) <= std::min(blocks, kMostParts);
+}
+
 RowParts row_parts(Size hidden, Size rows, int blocks, Size fragment, Size element_bytes) {
   const Size least = ceil_div(hidden, fragment);
   const Size allowed = std::min(blocks, kMostParts);

@@ -19,6 +19,13 @@ RowParts row_parts(Size hidden, Size rows, int blocks, Size fragment, Size eleme
 /// Returns the blocks that one row can use.
 Size most_row_parts(Size hidden, Size element_bytes);
 
+/// The bytes of a row that a block with packets P holds in registers, 16 for each thread that holds elements.
+template <class P>
+constexpr Size kMostPartBytes = 16 * (std::is_same_v<P, LL128Line> ? 448 : 512);
+
+/// Returns whether `blocks` blocks hold a row with lines of packets.
+bool can_split_rows(Size hidden, int blocks, Size element_bytes);
+
 /// The packets of the blocks of each row.
 template <class P>
 struct PartStaging {

@@ -9,8 +9,8 @@
 
 namespace tandem::kernels {
 
-/// Returns the name of the algorithm for runs of max_rows rows on `pes` PEs.
-std::string suitable_norm_algorithm(const AllReduceNormOptions& options, int pes);
+/// Returns the name of the algorithm for runs of max_rows rows on `pes` PEs of a machine.
+std::string suitable_norm_algorithm(const AllReduceNormOptions& options, int pes, const Machine& machine);
 
 /// Returns the choice of the caller's table (TANDEM_SELECTION) for such runs, if it has one.
 std::optional<tune::SelectedChoice> tuned_norm(const World& world, const AllReduceNormOptions& options);

@@ -28,8 +28,8 @@ struct AllReduceNormSplitRows {
 
   template <class Setup>
   static void prepare(Setup& setup, Args& a) {
-    constexpr Size kHolders = std::is_same_v<P, LL128Line> ? 448 : 512;  // threads that hold elements
-    a.parts = row_parts(a.hidden, setup.max_count(), setup.blocks(), kHolders * 16 / Size{sizeof(T)}, sizeof(T));
+    constexpr Size kFragment = kMostPartBytes<P> / Size{sizeof(T)};
+    a.parts = row_parts(a.hidden, setup.max_count(), setup.blocks(), kFragment, sizeof(T));
     a.staging.bytes = a.parts.elements * Size{sizeof(T)};
     a.staging.each = static_cast<int>(round_up(packets_for<P>(a.staging.bytes), 2));
     a.staging.packets = setup.template symmetric<P>(a.staging.packets_in_all(setup), "packets");

@@ -20,6 +20,6 @@ class NormedPackets {
 };
 
 /// Returns the rows up to which NormedPackets suit the operator; 0 for none.
-Size rows_of_normed_packets(Operator op, const Settings& settings, const Team& team);
+Size rows_of_normed_packets(Operator op, const Settings& settings, const World& world);
 
 }  // namespace tandem::ops

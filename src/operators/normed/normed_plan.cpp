@@ -32,7 +32,7 @@ class NormedPlan final : public OperatorPlan {
         team_(world.team()),
         settings_(settings),
         few_rows_(rows_of_normed_gemm(op, settings, world)),
-        packet_rows_(rows_of_normed_packets(op, settings, team_)),
+        packet_rows_(rows_of_normed_packets(op, settings, world)),
         norms_(world, settings.options.norm, settings.options.result_type(), settings.options.n,
                most_rows(settings.options.m)),
         plain_(std::move(plain)) {
