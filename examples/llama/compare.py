@@ -53,8 +53,8 @@ class Comparison:
         steps = {batch: {name: capture(batch, name) for name in self.ways} for batch in sorted(batches)}
         begin = []
         for number in range(max(batches)):
-            for name, add in self.ways.items():
-                scores = self.model.prefill(self.words(number, prompt), caches[name].part(number, number + 1), add)
+            for name, way in self.ways.items():
+                scores = self.model.prefill(self.words(number, prompt), caches[name].part(number, number + 1), way)
                 if name == self.first:
                     begin.append(scores.argmax(-1))
         for batch in batches:
@@ -83,15 +83,15 @@ class Comparison:
         """How far the last scores are from those of one prefill of all words, which needs neither cache nor graph."""
         words = torch.cat([self.words(0, self.arguments.prompt), *(one[:1] for one in taken[:-1])])
         cache = Cache(self.size, 1, len(words), self.model.embed)
-        named = {name: self.model.prefill(words, cache, add) for name, add in self.ways.items() if name != ALONE}
+        named = {name: self.model.prefill(words, cache, way) for name, way in self.ways.items() if name != ALONE}
         return {name: self.error(steps[name].scores[:1], wanted) for name, wanted in named.items()}
 
     def prefill(self, rows):
         """One sequence of so many words."""
         cache, words = Cache(self.size, 1, rows, self.model.embed), self.words(0, rows)
         steps = {
-            name: Step(lambda words, add=add: self.model.prefill(words, cache, add), words)
-            for name, add in self.ways.items()
+            name: Step(lambda words, way=way: self.model.prefill(words, cache, way), words)
+            for name, way in self.ways.items()
         }
         times = {name: [] for name in steps}
         for _ in range(self.arguments.rounds + 1):
@@ -100,4 +100,5 @@ class Comparison:
         wanted = steps[self.first]
         error = {name: self.error(step.scores, wanted.scores) for name, step in steps.items() if name != ALONE}
         same = {name: int((steps[name].best == wanted.best).sum()) for name in error}
-        return self.row("prefill", rows, rows, times, error) | {"same_tokens": same, "tokens": 1}
+        row = self.row("prefill", rows, rows, times, error)
+        return row | {"same_tokens": same, "tokens": 1, "taken": [int(wanted.best[0])]}

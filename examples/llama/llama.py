@@ -5,9 +5,13 @@
         --batch 1,8,32,128 --prompt 1024 --prefill 2048,8192 --out FILE.json          on GPUs, a process for each
     python3 examples/llama/llama.py --simulate h200x8 --size 70b                      a prediction of a step's time
 
-Each process has its heads and its part of the feed-forward layers. With `gloo`, `nccl` and `symm_mem` a matrix product
-and an all-reduce follow each other, with `tandem` one operator does both. With `--fuse` one operator does the
-all-reduce with the residual and the norm behind it.
+Each process has its heads and its part of the feed-forward layers. With `gloo` and `nccl` a matrix product and a
+collective follow each other. With `symm_mem` PyTorch's fused operators do both where it has them, with `tandem` one
+operator does both everywhere. With `--fuse` one operator does the all-reduce with the residual and the norm behind it,
+and one the norm with the gather and the product behind it.
+
+A decode and a short prompt end each half of a layer with an all-reduce. The processes divide the rows of a long prompt
+between the products, so an all-gather begins each half and a reduce-scatter ends it.
 
 All ways run in turns, step by step, on the same weights. Each step takes the words that the first way has chosen, and
 the tokens that the others choose are compared. On GPUs each step is a captured graph.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ways import norm
+from ways import DIVIDED_ROWS, norm, own_rows
 
 
 class Cache:
@@ -61,20 +61,21 @@ class Layer:
         self.gates = torch.cat([weights.part(size.hidden, size.width, 0) for _ in range(2)])
         self.down = weights.part(size.width, size.hidden, 1)
 
-    def project(self, y, turns):
+    def project(self, product, turns):
         """Queries, keys and values as rows x heads x size."""
-        q, k, v = (one.unflatten(-1, (-1, self.head)) for one in F.linear(y, self.attention).split(self.own, -1))
+        q, k, v = (one.unflatten(-1, (-1, self.head)) for one in product.split(self.own, -1))
         return rotate(q, turns), rotate(k, turns), v
 
-    def forward(self, x, y, add, attend, turns):
+    def forward(self, x, y, form, attend, turns):
         """Sums and their norm. Attention and the gated part each end with a product that all processes sum."""
-        x, y = add(x, attend(*self.project(y, turns)), self.out)
-        gate, up = F.linear(y, self.gates).chunk(2, -1)
-        return add(x, F.silu(gate) * up, self.down)
+        product = form.enter(x, y, self.attention)
+        x, y = form.add(x, attend(*self.project(product, turns)), self.out)
+        gate, up = form.enter(x, y, self.gates).chunk(2, -1)
+        return form.add(x, F.silu(gate) * up, self.down)
 
 
 class Llama:
-    """Words in, the scores of the next words out. `add` is one of ways.py."""
+    """Words in, the scores of the next words out. `way` is one of ways.py."""
 
     def __init__(self, size, device, dtype):
         weights = Weights(device, dtype)
@@ -84,18 +85,20 @@ class Llama:
         head = size.width // size.heads
         self.speeds = 500000.0 ** (-torch.arange(0, head, 2, dtype=torch.float32, device=device) / head)
 
-    def run(self, words, positions, add, attend):
+    def run(self, x, positions, form, attend):
         """The last normed sums. `attend` takes the number of the layer, queries, keys and values."""
         angles = positions[:, None] * self.speeds
         turns = torch.cos(angles), torch.sin(angles)
-        x = self.embed[words]
         y = norm(x)
         for number, layer in enumerate(self.layers):
-            x, y = layer.forward(x, y, add, lambda *qkv, number=number: attend(number, *qkv), turns)
-        return y
+            x, y = layer.forward(x, y, form, lambda *qkv, number=number: attend(number, *qkv), turns)
+        return norm(x) if y is None else y
 
-    def prefill(self, words, cache, add):
-        """Scores of the word behind all words of one sequence, whose keys and values go to the cache."""
+    def prefill(self, words, cache, way):
+        """Scores of the word behind all words of one sequence, whose keys and values go to the cache.
+
+        The processes divide the rows of a long prompt. The last process then has the last row.
+        """
 
         def attend(number, q, k, v):
             q, k, v = (one.transpose(0, 1) for one in (q, k, v))
@@ -103,11 +106,16 @@ class Llama:
             y = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=True)
             return y[0].transpose(0, 1).flatten(1)
 
-        y = self.run(words, torch.arange(len(words), device=words.device), add, attend)
+        processes = dist.get_world_size()
+        is_divided = processes > 1 and len(words) >= DIVIDED_ROWS and len(words) % processes == 0
+        x, form = self.embed[own_rows(words) if is_divided else words], way.divided if is_divided else way.whole
+        last = self.run(x, torch.arange(len(words), device=words.device), form, attend)[-1:].clone()
+        if is_divided and way.communicates:
+            dist.broadcast(last, processes - 1)
         cache.position.fill_(len(words))
-        return F.linear(y[-1:], self.head)
+        return F.linear(last, self.head)
 
-    def decode(self, words, cache, add):
+    def decode(self, words, cache, way):
         """Scores behind one more word of each sequence."""
         allowed = torch.arange(cache.keys.shape[3], device=words.device) <= cache.position
 
@@ -119,6 +127,6 @@ class Llama:
             q = q.unflatten(1, (keys.shape[1], -1))
             return F.scaled_dot_product_attention(q, keys, values, attn_mask=allowed[None, None, None]).flatten(1)
 
-        y = self.run(words, cache.position.expand(len(words)), add, attend)
+        y = self.run(self.embed[words], cache.position.expand(len(words)), way.whole, attend)
         cache.position.add_(1)
         return F.linear(y, self.head)

@@ -1,9 +1,14 @@
-"""Who communicates: the ways to do what ends each half of a layer.
+"""Who communicates: the ways to do what begins and ends each half of a layer.
 
-Each is a function of x, y and a weight. It returns x plus the sum of y @ weight.t() over all processes, and its norm.
+Each way has two forms. In `whole` every process holds all rows, and an all-reduce ends each half. In `divided` a
+process holds its part of the rows between the products (sequence parallelism): an all-gather begins each half, and a
+reduce-scatter ends it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -11,13 +16,36 @@ import torch.nn.functional as F
 
 EPSILON = 1e-5
 ONE_SHOT_BYTES = 512 << 10  # symm_mem: more are reduced by two shots
+DIVIDED_ROWS = 256  # fewer rows of a prompt stay whole
 ALONE = "alone"
 """The way without communication: each process takes its partial sums as they are."""
+
+
+@dataclass
+class Form:
+    """The calls of a layer that meet the other processes. Weights are n x k."""
+
+    enter: Callable
+    """enter(x, y, weight): the product of all rows. y is the norm of x, or None if the call has to make it."""
+    add: Callable
+    """add(x, y, weight): x plus the sum of y @ weight.t() over all processes, and its norm or None."""
+
+
+@dataclass
+class Way:
+    whole: Form
+    divided: Form
+    communicates: bool = True
 
 
 def norm(x):
     """The norm before each part of a layer, whose weights are ones."""
     return F.rms_norm(x, x.shape[-1:], eps=EPSILON)
+
+
+def own_rows(x):
+    """This process's part of the rows."""
+    return x.chunk(dist.get_world_size())[dist.get_rank()]
 
 
 def then_norm(multiply):
@@ -30,20 +58,47 @@ def then_norm(multiply):
     return add
 
 
-def reduced(y, weight):
-    """The product, and torch.distributed's all-reduce: NCCL's on GPUs, Gloo's on CPUs."""
-    product = F.linear(y, weight)
-    dist.all_reduce(product)
-    return product
+def simple(gather, scatter, reduce, **options):
+    """A way whose calls do not contain norms."""
+    whole = Form(lambda x, y, weight: F.linear(y, weight), then_norm(reduce))
+    return Way(whole, Form(lambda x, y, weight: gather(y, weight), then_norm(scatter)), **options)
+
+
+def torch_distributed():
+    """Products, and collectives of torch.distributed beside them: NCCL's on GPUs, Gloo's on CPUs."""
+
+    def gather(y, weight):
+        rows = y.new_empty(dist.get_world_size() * len(y), y.shape[1])
+        dist.all_gather_into_tensor(rows, y)
+        return F.linear(rows, weight)
+
+    def scatter(y, weight):
+        product = F.linear(y, weight)
+        part = product.new_empty(len(y) // dist.get_world_size(), len(weight))
+        dist.reduce_scatter_tensor(part, product)
+        return part
+
+    def reduce(y, weight):
+        product = F.linear(y, weight)
+        dist.all_reduce(product)
+        return product
+
+    return simple(gather, scatter, reduce)
 
 
 def in_symmetric_memory(group):
-    """The same by PyTorch's all-reduces in symmetric memory. The next call may overwrite a result."""
+    """PyTorch's fused operators and its all-reduces in symmetric memory. The next all-reduce may overwrite a result."""
     import torch.distributed._symmetric_memory as symm_mem
 
     buffers = {}
 
-    def multiply(y, weight):
+    def gather(y, weight):
+        return torch.ops.symm_mem.fused_all_gather_matmul(y, [weight.t()], 0, group)[1][0]
+
+    def scatter(y, weight):
+        return torch.ops.symm_mem.fused_matmul_reduce_scatter(y, weight.t(), "sum", 0, group)
+
+    def reduce(y, weight):
         shape = len(y), len(weight)
         if shape not in buffers:
             buffers[shape] = symm_mem.empty(*shape, device=y.device, dtype=y.dtype)
@@ -53,19 +108,44 @@ def in_symmetric_memory(group):
             return torch.ops.symm_mem.one_shot_all_reduce(product, "sum", group)
         return torch.ops.symm_mem.two_shot_all_reduce_(product, "sum", group)
 
-    return multiply
+    return simple(gather, scatter, reduce)
 
 
 def tandem_ways(group, fuse):
-    """One operator for product and all-reduce; with `fuse` also one for all-reduce, addition and norm."""
+    """One operator for product and collective; with `fuse` also one for the norm beside them."""
     import tandem.torch as tt
 
-    def fused(x, y, weight):
+    plain = simple(
+        lambda y, weight: tt.all_gather_matmul(y, weight.t(), group=group),
+        lambda y, weight: tt.matmul_reduce_scatter(y, weight.t(), group=group),
+        lambda y, weight: tt.matmul_all_reduce(y, weight.t(), group=group),
+    )
+    if not fuse:
+        return {"tandem": plain}
+
+    def add(x, y, weight):
         normed, whole, _ = tt.all_reduce_norm(F.linear(y, weight), x, epsilon=EPSILON, group=group)
         return whole, normed
 
-    made = {"tandem": then_norm(lambda y, weight: tt.matmul_all_reduce(y, weight.t(), group=group))}
-    return made | {"tandem --fuse": fused} if fuse else made
+    def norm_and_enter(x, y, weight):
+        return tt.norm_all_gather_matmul(x, weight.t(), epsilon=EPSILON, keep_sum=False, group=group)[0]
+
+    def add_alone(x, y, weight):
+        return x + tt.matmul_reduce_scatter(y, weight.t(), group=group), None
+
+    fused = Way(Form(plain.whole.enter, add), Form(norm_and_enter, add_alone))
+    return {"tandem": plain, "tandem --fuse": fused}
+
+
+def without_communication():
+    """Products of as many rows as the other ways have."""
+    repeated = dist.get_world_size(), 1
+    return simple(
+        lambda y, weight: F.linear(y.repeat(repeated), weight),
+        lambda y, weight: own_rows(F.linear(y, weight)),
+        F.linear,
+        communicates=False,
+    )
 
 
 def ways(names, fuse):
@@ -75,5 +155,5 @@ def ways(names, fuse):
         if name == "tandem":
             made |= tandem_ways(group, fuse)
         else:
-            made[name] = then_norm(in_symmetric_memory(group) if name == "symm_mem" else reduced)
-    return made | {ALONE: then_norm(F.linear)}
+            made[name] = in_symmetric_memory(group) if name == "symm_mem" else torch_distributed()
+    return made | {ALONE: without_communication()}
