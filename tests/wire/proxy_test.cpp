@@ -3,44 +3,23 @@
 
 #include <algorithm>
 
-#include "wire/pes.h"
+#include "wire/requests.h"
 
 namespace tandem::wire {
 namespace {
 
 using testing::await;
+using testing::CountedAccess;
+using testing::disorder;
 using ::testing::HasSubstr;
+using testing::held;
+using testing::Idle;
+using testing::kLastWord;
 using testing::Pes;
 using testing::PesSetup;
+using testing::put;
+using testing::with_word;
 using testing::Wrapped;
-
-constexpr Size kWord = Pes::kBytes - 8;
-
-Request put(int pe, void* from, Size offset, Size bytes) {
-  Request request;
-  request.pe = pe;
-  request.local = from;
-  request.offset = offset;
-  request.bytes = bytes;
-  return request;
-}
-
-Request with_word(Request request, Epoch value, SignalOp op = SignalOp::kSet) {
-  request.has_word = true;
-  request.word = kWord;
-  request.value = value;
-  request.op = op;
-  return request;
-}
-
-/// Returns a put of at most 16 bytes whose data is in the request.
-Request held(Request request) {
-  request.hold(request.local);
-  request.local = nullptr;
-  return request;
-}
-
-Disorder disorder(std::uint64_t seed) { return {.seed = seed, .delayed_polls = 6, .repeated_per_mille = 200}; }
 
 /// Puts of growing values to one place. The word gets each of them, and the place has its value then.
 TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
@@ -52,7 +31,7 @@ TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
     Pes* all = nullptr;
     const auto check = [&](int pe) {
       if (pe != 1 || all == nullptr) return;
-      const std::uint64_t word = all->word(1, kWord);
+      const std::uint64_t word = all->word(1, kLastWord);
       if (all->word(1, 0) != word || word < last || word > last + 1) ++wrong;
       last = word;
     };
@@ -67,7 +46,7 @@ TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
       const Request request = with_word(put(1, &source[i], 0, 8), i);
       pes.post(0, (seed + i) % 2 == 0 ? request : held(request));
     }
-    await([&] { return pes.word(1, kWord) == kPuts; });
+    await([&] { return pes.word(1, kLastWord) == kPuts; });
     pes.settle(0);
     ASSERT_EQ(wrong, 0) << "seed " << seed;
     ASSERT_EQ(pes.error(), "");
@@ -80,7 +59,7 @@ TEST(Proxies, AddEachSignalOnce) {
     for (int i = 0; i < 20; ++i)
       for (const int from : {0, 2}) pes.post(from, with_word(put(1, nullptr, 0, 0), 1, SignalOp::kAdd));
     for (const int from : {0, 2}) pes.settle(from);
-    ASSERT_EQ(pes.word(1, kWord), 40U) << "seed " << seed;
+    ASSERT_EQ(pes.word(1, kLastWord), 40U) << "seed " << seed;
   }
 }
 
@@ -92,7 +71,7 @@ TEST(Proxies, SendDataInPieces) {
       std::vector<std::byte> source(static_cast<std::size_t>(bytes));
       for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7 + 1);
       pes.post(0, with_word(put(1, source.data(), 16, bytes), 1));
-      await([&] { return pes.word(1, kWord) == 1; });
+      await([&] { return pes.word(1, kLastWord) == 1; });
       EXPECT_EQ(std::memcmp(pes.memory(1) + 16, source.data(), source.size()), 0);
       EXPECT_EQ(pes.memory(1)[15], std::byte{});
       EXPECT_EQ(pes.memory(1)[16 + bytes], std::byte{});
@@ -112,7 +91,7 @@ TEST(Proxies, SendTheDataThatARequestHolds) {
         std::fill(source.begin(), source.end(), std::byte{77});
         pes.post(0, has_word ? with_word(request, 1) : request);
         pes.settle(0);
-        EXPECT_EQ(pes.word(1, kWord), has_word ? 1U : 0U);
+        EXPECT_EQ(pes.word(1, kLastWord), has_word ? 1U : 0U);
         EXPECT_EQ(std::memcmp(pes.memory(1) + 32, before.data(), before.size()), 0) << bytes << " bytes";
         EXPECT_EQ(pes.memory(1)[31], std::byte{});
         EXPECT_EQ(pes.memory(1)[32 + bytes], std::byte{});
@@ -125,7 +104,7 @@ TEST(Proxies, TellWhenASourceMayChange) {
   const std::uint64_t number = pes.post(0, with_word(put(1, &source, 0, 8), 1));
   await([&] { return pes.proxy(0).mailbox().is_sent(number); });
   source = 2;
-  await([&] { return pes.word(1, kWord) == 1; });
+  await([&] { return pes.word(1, kLastWord) == 1; });
   EXPECT_EQ(pes.word(1, 0), 1U);
 }
 
@@ -228,7 +207,7 @@ TEST(Proxies, CopyDataThatIsShortOrForeignOrEncrypted) {
     Pes pes(2, with(state, seal));
     const void* const source = is_foreign ? foreign.data() : pes.memory(0);
     pes.post(0, with_word(put(1, const_cast<void*>(source), 1024, bytes), 1));
-    await([&] { return pes.word(1, kWord) == 1; });
+    await([&] { return pes.word(1, kLastWord) == 1; });
     return state.staying.load();
   };
   EXPECT_EQ(staying(10'000, false, Seal::kHeaders), 1);
@@ -243,7 +222,7 @@ TEST(Proxies, NoteAllAsSentWhereTheWorldIsOver) {
   state.is_for_ever = true;
   Pes pes(2, with(state));
   const std::uint64_t number = pes.post(0, with_word(put(1, pes.memory(0), 1024, 10'000), 1));
-  await([&] { return pes.word(1, kWord) == 1; });
+  await([&] { return pes.word(1, kLastWord) == 1; });
   EXPECT_FALSE(pes.proxy(0).mailbox().is_sent(number));
   pes.post(0, put(1, pes.memory(0), Pes::kBytes, 8));
   await([&] { return pes.proxy(0).mailbox().is_sent(number); });
@@ -258,7 +237,7 @@ TEST(Proxies, RingForThoseWhoWaitAlone) {
           }});
   std::uint64_t source = 1;
   for (std::uint64_t i = 1; i <= 100; ++i) pes.post(0, with_word(put(1, &source, 0, 8), i));
-  await([&] { return pes.word(1, kWord) == 100; });
+  await([&] { return pes.word(1, kLastWord) == 100; });
   EXPECT_EQ(rung, 0U);
   for (int i = 0; i < 1000; ++i) {
     const std::uint64_t flush = pes.post(0, {.kind = Request::Kind::kFlush});
@@ -266,20 +245,6 @@ TEST(Proxies, RingForThoseWhoWaitAlone) {
       await([&] { return rung != before; });
   }
 }
-
-/// Counts the writes of both kinds.
-class CountedAccess final : public HostAccess {
- public:
-  void write(std::byte* to, View data) override {
-    ++writes;
-    HostAccess::write(to, data);
-  }
-  void write_packets(std::byte* to, View data) override {
-    ++packet_writes;
-    HostAccess::write_packets(to, data);
-  }
-  std::atomic<int> writes{0}, packet_writes{0};
-};
 
 /// Only data that no word follows may be polled, and is written word by word.
 TEST(Proxies, WriteDataBeforeAWordAtOnce) {
@@ -308,24 +273,6 @@ TEST(Proxies, FetchData) {
     await([&] { return pes.proxy(0).mailbox().is_answered(number); });
     EXPECT_EQ(copy, source) << "seed " << seed;
   }
-}
-
-/// Each of five PEs asks ten times. Each gets its next answer once all others have had one more.
-TEST(Proxies, AnswerPesInTurns) {
-  constexpr std::uint64_t kGets = 10;
-  testing::AskedOne::State state;
-  Pes pes(6, testing::asked(state));
-  std::array<std::uint64_t, 6> got{};
-  for (int pe = 1; pe < 6; ++pe)
-    for (std::uint64_t i = 1; i <= kGets; ++i) {
-      Request get = put(0, &got[static_cast<std::size_t>(pe)], 0, 8);
-      get.kind = Request::Kind::kGet;
-      pes.post(pe, get);
-    }
-  for (int pe = 1; pe < 6; ++pe) await([&] { return pes.proxy(pe).mailbox().is_sent(kGets); });
-  state.is_deaf = false;
-  for (int pe = 1; pe < 6; ++pe) await([&] { return pes.proxy(pe).mailbox().is_answered(kGets); });
-  state.expect_turns(5, kGets);
 }
 
 /// Puts are complete once the flush is answered.
@@ -382,139 +329,6 @@ TEST(Proxies, AnswerFlushesOnceTheOtherSideHasAnswered) {
   EXPECT_EQ(pes.word(1, 8), 1U);
 }
 
-/// A PE that is not reached holds up no put to another one, nor a get. Its own requests stay in their order.
-TEST(Proxies, PassAPeThatIsNotReached) {
-  std::atomic<int> without{1};
-  Pes pes(3, {.wrap = testing::pe_0_without(without)});
-  constexpr std::uint64_t kPuts = 200;
-  std::vector<std::byte> source(10'000, std::byte{3});
-  std::uint64_t last = 0;
-  for (std::uint64_t i = 1; i <= kPuts; ++i)
-    last = pes.post(0, with_word(put(1, source.data(), 0, static_cast<Size>(source.size())), i));
-  const std::uint64_t passing = pes.post(0, with_word(put(2, source.data(), 0, 8), 7));
-  await([&] { return pes.word(2, kWord) == 7; });
-  std::uint64_t got = 0;
-  Request get = put(2, &got, kWord, 8);
-  get.kind = Request::Kind::kGet;
-  pes.post(0, get);
-  await([&] { return std::atomic_ref(got).load() == 7; });
-  const std::uint64_t flush = pes.post(0, {.kind = Request::Kind::kFlush});
-  EXPECT_EQ(pes.word(1, kWord), 0U);
-  for (const std::uint64_t one : {last, passing}) EXPECT_FALSE(pes.proxy(0).mailbox().is_sent(one));
-  EXPECT_FALSE(pes.proxy(0).mailbox().is_answered(flush));
-  without = -1;
-  await([&] { return pes.proxy(0).mailbox().is_answered(flush); });
-  EXPECT_EQ(pes.word(1, kWord), kPuts);
-  EXPECT_TRUE(pes.proxy(0).mailbox().is_sent(passing));
-  EXPECT_TRUE(pes.proxy(0).mailbox().is_quiet());
-  EXPECT_EQ(pes.error(), "");
-}
-
-/// Flushes between puts to several PEs, of which each is complete in its turn.
-TEST(Proxies, FlushPutsToSeveralPesInTheirOrder) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    Pes pes(4, {.disorder = disorder(seed)});
-    std::vector<std::uint64_t> flushes, source(31);
-    for (std::uint64_t i = 1; i <= 30; ++i) {
-      source[i] = i;
-      pes.post(0, put(1 + static_cast<int>(i % 3), &source[i], static_cast<Size>(8 * i), 8));
-      flushes.push_back(pes.post(0, {.kind = Request::Kind::kFlush}));
-    }
-    for (std::uint64_t i = 1; i <= 30; ++i) {
-      await([&] { return pes.proxy(0).mailbox().is_answered(flushes[i - 1]); });
-      ASSERT_EQ(pes.word(1 + static_cast<int>(i % 3), static_cast<Size>(8 * i)), i) << "seed " << seed;
-    }
-    EXPECT_TRUE(pes.proxy(0).mailbox().is_quiet());
-  }
-}
-
-/// Loses one message, against the contract of an engine.
-class Losing final : public Wrapped {
- public:
-  using Wrapped::Wrapped;
-
-  bool send(int pe, View header, View data, const OnSent& sent) override {
-    return sent_++ == 0 || Wrapped::send(pe, header, data, sent);
-  }
-
- private:
-  int sent_ = 0;
-};
-
-/// 64 MB of later messages are kept, whatever their number.
-TEST(Proxies, KeepNoMoreBytesThanALostMessageIsWorth) {
-  Pes pes(2, {.wrap = [](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
-            if (pe == 0) return std::make_unique<Losing>(std::move(inner));
-            return inner;
-          }});
-  std::vector<std::byte> source(60'000);
-  for (int i = 0; i < 1200 && pes.error().empty(); ++i) {
-    const std::uint64_t number = pes.post(0, put(1, source.data(), 0, static_cast<Size>(source.size())));
-    await([&] { return pes.proxy(0).mailbox().is_sent(number) || !pes.error().empty(); });
-  }
-  await([&] { return !pes.error().empty(); });
-  EXPECT_THAT(pes.error(),
-              HasSubstr("PE 1: message 1 of PE 0 has not arrived, 1115 later ones of 67114080 bytes have"));
-}
-
-/// Counts what a proxy does without work.
-class Idle final : public Wrapped {
- public:
-  struct State {
-    std::atomic<int> polls{0}, waits{0};
-  };
-  Idle(std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), state_(state) {}
-
-  bool poll(const std::function<void(View)>& take) override {
-    ++state_.polls;
-    return Wrapped::poll(take);
-  }
-  void wait(int ms) override {
-    ++state_.waits;
-    Wrapped::wait(std::min(ms, 1));
-  }
-  std::vector<Break> breaks() override { return inner_->breaks(); }
-
- private:
-  State& state_;
-};
-
-/// An endpoint whose connection to PE 1 breaks.
-class Breaking final : public Wrapped {
- public:
-  using Wrapped::Wrapped;
-
-  std::vector<Break> breaks() override {
-    if (std::exchange(has_broken_, true)) return {};
-    return {{1, "it was cut"}};
-  }
-
- private:
-  bool has_broken_ = false;
-};
-
-std::unique_ptr<Endpoint> breaking(int pe, std::unique_ptr<Endpoint> inner) {
-  if (pe == 0) return std::make_unique<Breaking>(std::move(inner));
-  return inner;
-}
-
-/// No message is sent. A world that is over needs no connection.
-TEST(Proxies, ReportAConnectionThatHasBeenBrokenForATime) {
-  Pes pes(2, {.wrap = breaking, .silence_s = 0.05});
-  await([&] { return !pes.error().empty(); });
-  EXPECT_EQ(pes.error(), "PE 0: the connection to PE 1 broke 0.05 s ago: it was cut (TANDEM_HEARTBEAT_S)");
-  Pes patient(2, {.wrap = breaking, .silence_s = 600});
-  Idle::State state;
-  Pes over(2, {.wrap = [&](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
-                 return std::make_unique<Idle>(breaking(pe, std::move(inner)), state);
-               },
-               .silence_s = 0,
-               .is_over = [](int) { return true; }});
-  await([&] { return state.polls > 20; });
-  EXPECT_EQ(patient.error(), "");
-  EXPECT_EQ(over.error(), "");
-}
-
 /// Returns how often a proxy sleeps while it looks for work some hundred times after a put.
 int sleeps_after_work(std::chrono::microseconds search) {
   Idle::State state;
@@ -560,51 +374,6 @@ TEST(Proxies, RefuseWhatReachesBeyondTheirMemory) {
   Request get = put(1, nullptr, kEnd, 1);
   get.kind = Request::Kind::kGet;
   EXPECT_THAT(error_of(get), HasSubstr("PE 0 reaches for bytes 524288 to 524289"));
-}
-
-/// Memory whose proxy stops in the middle of a write.
-class StoppingAccess final : public HostAccess {
- public:
-  void write(std::byte* to, View data) override {
-    is_writing = true;
-    await([&] { return may_go_on.load(); });
-    HostAccess::write(to, data);
-  }
-  std::atomic<bool> is_writing{false}, may_go_on{false};
-};
-
-Request get_of(void* to, Size bytes) {
-  Request get = put(1, to, 0, bytes);
-  get.kind = Request::Kind::kGet;
-  return get;
-}
-
-/// Who learns that the world is over may free the destinations of gets.
-TEST(Proxies, WriteNothingOnceGetsAreOver) {
-  auto access = std::make_shared<StoppingAccess>();
-  Pes pes(2, {.access = [&](int pe) -> std::shared_ptr<Access> {
-            return pe == 0 ? access : std::make_shared<HostAccess>();
-          }});
-  std::array<std::uint64_t, 2> got{5, 5};
-  pes.post(0, get_of(&got[0], 8));
-  await([&] { return access->is_writing.load(); });
-  std::atomic<bool> are_over{false};
-  std::thread ending([&] {
-    pes.proxy(0).end_gets();
-    are_over = true;
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(are_over);
-  access->may_go_on = true;
-  ending.join();
-  EXPECT_EQ(got[0], 0U);
-  const std::uint64_t late = pes.post(0, get_of(&got[1], 8));
-  const std::uint64_t word = pes.post(0, with_word(put(1, nullptr, 0, 0), 1));
-  await([&] { return pes.proxy(0).mailbox().is_sent(word) && pes.word(1, kWord) == 1; });
-  pes.post(1, with_word({.pe = 0}, 1));  // behind the answer
-  await([&] { return pes.word(0, kWord) == 1; });
-  EXPECT_EQ(got[1], 5U);
-  EXPECT_FALSE(pes.proxy(0).mailbox().is_answered(late));
 }
 
 /// PE 1, which answers a get as if it were a flush: it gives the number of bytes, and none of them.
@@ -660,7 +429,7 @@ TEST(Proxies, DropWhatIsNotAuthentic) {
               .wrap = [](int, std::unique_ptr<Endpoint> inner) { return std::make_unique<Noisy>(std::move(inner)); }});
   for (int i = 0; i < 200; ++i) pes.post(0, with_word(put(1, nullptr, 0, 0), 1, SignalOp::kAdd));
   pes.settle(0);
-  EXPECT_EQ(pes.word(1, kWord), 200U);
+  EXPECT_EQ(pes.word(1, kLastWord), 200U);
   EXPECT_EQ(pes.error(), "");
 }
 

@@ -10,8 +10,6 @@
 
 namespace tandem::world {
 
-class HostClocks;
-
 class Processes : public Pes {
  public:
   Processes(Devices& devices, const UniqueId& id, int pe, int pes, int device, const WorldOptions& options);
@@ -98,7 +96,6 @@ class Processes : public Pes {
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<bootstrap::SharedMemory> pulse_memory_;
   std::unique_ptr<wire::Proxy> proxy_;
-  std::unique_ptr<HostClocks> clocks_;  // null: one host, or nothing is recorded
 };
 
 }  // namespace tandem::world
