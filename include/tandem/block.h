@@ -150,7 +150,7 @@ class BlockContract : public BlockOps<BlockContract> {
   /// quiet and a signal.
   template <class T>
   TANDEM_DEVICE void put(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe);
-  /// Does the same without waiting. `from` must not change until quiet.
+  /// Does the same without waiting. `from` may be read at any time until quiet, and must not change before.
   template <class T>
   TANDEM_DEVICE void put_nbi(Symm<T> to, const std::type_identity_t<T>* from, Size count, int pe);
   /// A put whose data is visible at `pe` before `word` (its copy there) changes (section 9.8.2). If several puts share

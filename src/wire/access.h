@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 
 #include "base/serial.h"
 #include "tandem/signal.h"
@@ -25,8 +26,8 @@ class Access {
 
   /// Prepares the calling thread, which is the proxy's.
   virtual void start() {}
-  /// Returns whether another reading may begin.
-  virtual bool has_room() const { return true; }
+  /// Returns how many readings there may be at a time: at least 2.
+  virtual std::size_t most_readings() const { return std::numeric_limits<std::size_t>::max(); }
   /// Begins to read memory, behind all readings so far. The data stays until `release`.
   virtual Reading read(const std::byte* from, Size bytes) = 0;
   /// Returns whether the data of a reading is there. Readings end in their order.

@@ -11,8 +11,8 @@ constexpr std::chrono::milliseconds kRead{5};
 
 }  // namespace
 
-Heartbeats::Heartbeats(Heartbeat setup, int pes, int me)
-    : setup_(std::move(setup)), pes_(pes), me_(me), known_(static_cast<std::size_t>(pes)) {}
+Heartbeats::Heartbeats(Heartbeat setup, double silence_s, int pes, int me)
+    : setup_(std::move(setup)), silence_(silence_s), pes_(pes), me_(me), known_(static_cast<std::size_t>(pes)) {}
 
 void Heartbeats::hear(int pe, Clock::time_point now) {
   known(pe).heard = now;
@@ -60,9 +60,8 @@ void Heartbeats::read_pulses(Clock::time_point now) {
 
 /// A PE that hears others for this host may be silent itself. Then nothing is known of those that it hears.
 void Heartbeats::report_silence(Clock::time_point now) {
-  const std::chrono::duration<double> silence(setup_.silence_s);
   // This process may have been stopped itself. Then it has to read first.
-  const bool was_away = now - read_ > silence / 2;
+  const bool was_away = now - read_ > silence_ / 2;
   const auto was_heard = [&](int pe) { return known(pe).heard != Clock::time_point{}; };
   const auto is_silent = [&](int pe, std::chrono::duration<double> limit) {
     return known(pe).is_lost || (was_heard(pe) && now - known(pe).heard > limit);
@@ -71,8 +70,8 @@ void Heartbeats::report_silence(Clock::time_point now) {
   for (int pe = 0; pe < pes_; ++pe) {
     if (was_away && was_heard(pe)) known(pe).heard = now;
     const int hearer = me_ - me_ % setup_.host_size + pe % setup_.host_size;
-    const bool is_known = is_on_this_host(pe) || hearer == me_ || !is_silent(hearer, silence / 2);
-    if (is_known && !known(pe).is_lost && is_silent(pe, silence)) silent.push_back(pe);
+    const bool is_known = is_on_this_host(pe) || hearer == me_ || !is_silent(hearer, silence_ / 2);
+    if (is_known && !known(pe).is_lost && is_silent(pe, silence_)) silent.push_back(pe);
   }
   if (silent.empty()) return;
   for (const int pe : silent) known(pe).is_lost = true;

@@ -24,7 +24,6 @@ struct Pulse {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share it");
 
 struct Heartbeat {
-  double silence_s = 3;     ///< after which a PE that was heard before is lost
   int host_size = 1;        ///< PEs of a host
   Pulse* pulses = nullptr;  ///< of all PEs of the world, in memory that the PEs of this host share, at first zeros
   /// Returns a value that changes while a wait of this PE lasts.
@@ -43,7 +42,8 @@ class Heartbeats {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Heartbeats(Heartbeat setup, int pes, int me);
+  /// A PE that was heard before, and then not for `silence_s`, is lost.
+  Heartbeats(Heartbeat setup, double silence_s, int pes, int me);
 
   /// Notes that a message of a PE has arrived.
   void hear(int pe, Clock::time_point now);
@@ -70,6 +70,7 @@ class Heartbeats {
   Known& known(int pe) { return known_[static_cast<std::size_t>(pe)]; }
 
   const Heartbeat setup_;
+  const std::chrono::duration<double> silence_;
   const int pes_;
   const int me_;
   std::vector<Known> known_;       // by PE

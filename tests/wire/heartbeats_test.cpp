@@ -39,27 +39,12 @@ class Watched final : public Wrapped {
   State& state_;
 };
 
-/// An endpoint that never finds room for messages to one PE.
-class Without final : public Wrapped {
- public:
-  Without(std::unique_ptr<Endpoint> inner, int pe) : Wrapped(std::move(inner)), pe_(pe) {}
-
-  bool send(int pe, View header, View data, const OnSent& sent) override {
-    return pe != pe_ && inner_->send(pe, header, data, sent);
-  }
-
- private:
-  int pe_;
-};
-
 /// Three hosts of two PEs, of which PE 0 does not reach PE 2. So the error of a world that is not made names these two.
 TEST(Greetings, ReachPesBehindOneThatIsNotReached) {
   PesSetup setup;
+  std::atomic<int> without{2};
   setup.host_size = 2;
-  setup.wrap = [](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
-    if (pe == 0) return std::make_unique<Without>(std::move(inner), 2);
-    return inner;
-  };
+  setup.wrap = testing::pe_0_without(without);
   setup.heartbeat = [](int) {
     Heartbeat heartbeat;
     heartbeat.look = [] { return 0; };
@@ -87,7 +72,8 @@ class Heart : public ::testing::Test {
     setup.wrap = [&](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
       return std::make_unique<Watched>(std::move(inner), state(pe));
     };
-    setup.heartbeat = [this, silence_s](int pe) { return heartbeat(pe, silence_s); };
+    setup.heartbeat = [this](int pe) { return heartbeat(pe); };
+    setup.silence_s = silence_s;
     setup.is_over = [this](int pe) { return over_pe_ == pe; };
     pes_.emplace(kPes, setup);
     for (int pe = 0; pe < kPes; ++pe) await([&] { return pes_->proxy(pe).unheard().empty(); });
@@ -106,9 +92,8 @@ class Heart : public ::testing::Test {
   std::atomic<int> over_pe_{-1};  // the PE that takes the world for over
 
  private:
-  Heartbeat heartbeat(int pe, double silence_s) {
+  Heartbeat heartbeat(int pe) {
     Heartbeat heartbeat;
-    heartbeat.silence_s = silence_s;
     heartbeat.look = [this, pe] { return own_looks_[static_cast<std::size_t>(pe)].load(); };
     heartbeat.on_look = [this, pe](int other, std::uint64_t look) {
       const std::lock_guard lock(mutex_);

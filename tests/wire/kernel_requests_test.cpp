@@ -3,6 +3,8 @@
 
 #include <deque>
 #include <map>
+#include <mutex>
+#include <stdexcept>
 
 #include "wire/pes.h"
 
@@ -20,8 +22,9 @@ class LateAccess final : public Access {
 
   /// From now on, only finish(), are_written() and what calls them let writes go ahead.
   void hold() { held_ = true; }
-  bool has_room() const override { return readings_.size() < kReadings; }
+  std::size_t most_readings() const override { return kReadings; }
   Reading read(const std::byte* from, Size bytes) override {
+    if (readings_.size() >= kReadings) throw std::logic_error("more readings than there may be");
     LateReading& late = readings_[++read_];
     late = {from, Bytes(static_cast<std::size_t>(bytes)), 0};
     return {late.data, read_};
@@ -137,29 +140,33 @@ class LateAccess final : public Access {
   std::uint64_t added_ = 0;    // writes
   std::uint64_t applied_ = 0;  // of them
   std::map<std::uint64_t, LateReading> readings_;
-  std::uint64_t read_ = 0;
+  std::atomic<std::uint64_t> read_ = 0;
   std::atomic<unsigned> looks_{0};
   std::atomic<bool> held_{false};
 };
 
-/// Two PEs, with the access of each.
+/// PEs, with the access of each.
 class Gpus {
  public:
-  explicit Gpus(const Disorder& disorder = {}) : pes_(2, setup(disorder)) {}
+  explicit Gpus(const Disorder& disorder = {}) : Gpus(2, {.disorder = disorder}) {}
+  Gpus(int pes, PesSetup setup) : access_(make(pes)), pes_(pes, with_access(std::move(setup))) {}
 
   Pes& pes() { return pes_; }
   LateAccess& access(int pe) { return *access_[static_cast<std::size_t>(pe)]; }
   std::uint64_t value(int pe, Size at) { return pes_.word(pe, kData + at * 8); }
 
  private:
-  PesSetup setup(const Disorder& disorder) {
-    PesSetup all;
-    all.disorder = disorder;
-    all.access = [this](int pe) { return access_[static_cast<std::size_t>(pe)]; };
+  static std::vector<std::shared_ptr<LateAccess>> make(int pes) {
+    std::vector<std::shared_ptr<LateAccess>> all;
+    for (int pe = 0; pe < pes; ++pe) all.push_back(std::make_shared<LateAccess>());
     return all;
   }
+  PesSetup with_access(PesSetup setup) {
+    setup.access = [this](int pe) { return access_[static_cast<std::size_t>(pe)]; };
+    return setup;
+  }
 
-  std::vector<std::shared_ptr<LateAccess>> access_{std::make_shared<LateAccess>(), std::make_shared<LateAccess>()};
+  std::vector<std::shared_ptr<LateAccess>> access_;
   Pes pes_;
 };
 
@@ -250,6 +257,57 @@ TEST(KernelRequests, TakeSlotsAgainThatAreAnswered) {
   await([&] { return gpus.access(0).answered() >= flush; });
   EXPECT_EQ(gpus.pes().word(1, kWord), kRequests);
   EXPECT_EQ(gpus.pes().error(), "");
+}
+
+/// Data for a PE that is not reached has been read, and leaves room for that of puts to another one.
+TEST(KernelRequests, PassAPeThatIsNotReached) {
+  std::atomic<int> without{1};
+  Gpus gpus(3, {.wrap = pe_0_without(without)});
+  std::vector<std::uint64_t> source(kWords, 5);
+  for (std::uint64_t i = 1; i <= 20; ++i)
+    gpus.access(0).post(cuda::MailKind::kPut, 1, kWords * 8, source.data(), true, i);
+  for (std::uint64_t i = 1; i <= 20; ++i)
+    gpus.access(0).post(cuda::MailKind::kPut, 2, kWords * 8, source.data(), true, i);
+  await([&] { return gpus.pes().word(2, kWord) == 20; });
+  EXPECT_EQ(gpus.value(2, kWords - 1), 5U);
+  EXPECT_EQ(gpus.pes().word(1, kWord), 0U);
+  without = -1;
+  await([&] { return gpus.pes().word(1, kWord) == 20; });
+  EXPECT_EQ(gpus.pes().error(), "");
+}
+
+/// Five PEs ask PE 0, whose answers take their time. Its puts go on.
+TEST(KernelRequests, FindRoomBesideAnswers) {
+  AskedOne::State state;
+  state.is_deaf = false;
+  state.is_mute = true;
+  Gpus gpus(6, asked(state));
+  std::vector<std::uint64_t> got(6), source(kWords, 5);
+  for (int pe = 1; pe < 6; ++pe)
+    gpus.access(pe).post(cuda::MailKind::kGet, 0, 8, &got[static_cast<std::size_t>(pe)], false, 0);
+  for (int pe = 1; pe < 6; ++pe) await([&] { return gpus.access(pe).sent() == 1; });
+  await([&] { return gpus.access(0).readings() > 0; });
+  for (std::uint64_t i = 1; i <= 20; ++i)
+    gpus.access(0).post(cuda::MailKind::kPut, 1, kWords * 8, source.data(), true, i);
+  await([&] { return gpus.pes().word(1, kWord) == 20; });
+  state.is_mute = false;
+  for (int pe = 1; pe < 6; ++pe) await([&] { return gpus.access(pe).answered() == 1; });
+  EXPECT_EQ(gpus.pes().error(), "");
+}
+
+/// Each of five PEs asks ten times. Each gets its next answer once all others have had one more.
+TEST(KernelRequests, AreAnsweredInTurns) {
+  constexpr std::uint64_t kGets = 10;
+  AskedOne::State state;
+  Gpus gpus(6, asked(state));
+  std::vector<std::uint64_t> got(6);
+  for (int pe = 1; pe < 6; ++pe)
+    for (std::uint64_t i = 1; i <= kGets; ++i)
+      gpus.access(pe).post(cuda::MailKind::kGet, 0, 8, &got[static_cast<std::size_t>(pe)], false, 0);
+  for (int pe = 1; pe < 6; ++pe) await([&] { return gpus.access(pe).sent() == kGets; });
+  state.is_deaf = false;
+  for (int pe = 1; pe < 6; ++pe) await([&] { return gpus.access(pe).answered() == kGets; });
+  state.expect_turns(5, kGets);
 }
 
 }  // namespace

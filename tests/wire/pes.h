@@ -2,7 +2,9 @@
 /// PEs of one node each, with a proxy and some memory, and nothing else of a world.
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -58,16 +60,41 @@ class Wrapped : public Endpoint {
   std::unique_ptr<Endpoint> inner_;
 };
 
+/// An endpoint that finds no room for messages to one PE.
+class Without final : public Wrapped {
+ public:
+  Without(std::unique_ptr<Endpoint> inner, const std::atomic<int>& pe) : Wrapped(std::move(inner)), pe_(pe) {}
+
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    return pe != pe_ && inner_->send(pe, header, data, sent);
+  }
+  void wait(int ms) override { Wrapped::wait(std::min(ms, 1)); }
+
+ private:
+  const std::atomic<int>& pe_;
+};
+
+using Wrap = std::function<std::unique_ptr<Endpoint>(int pe, std::unique_ptr<Endpoint>)>;
+
+/// Returns a wrap of PE 0's endpoint, which reaches all PEs but one.
+inline Wrap pe_0_without(const std::atomic<int>& without) {
+  return [&without](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+    if (pe == 0) return std::make_unique<Without>(std::move(inner), without);
+    return inner;
+  };
+}
+
 struct PesSetup {
   Disorder disorder = {};
   Seal seal = Seal::kHeaders;
   /// Is called on the proxy's thread of the PE whose memory may have changed.
   std::function<void(int pe)> on_change = {};
   /// Replaces the endpoint of a PE.
-  std::function<std::unique_ptr<Endpoint>(int pe, std::unique_ptr<Endpoint>)> wrap = {};
+  Wrap wrap = {};
   /// Replaces the access of a PE's proxy to its memory.
   std::function<std::shared_ptr<Access>(int pe)> access = {};
   std::function<Heartbeat(int pe)> heartbeat = {};
+  double silence_s = 3;
   std::function<bool(int pe)> is_over = {};  ///< whether a PE takes the world for over, without an error
   int host_size = 1;                         ///< PEs of a host, which share a node
   std::chrono::microseconds search{0};
@@ -93,6 +120,7 @@ class Pes {
       setup.is_over = [this, pe, over = all.is_over] { return is_over_.load() || (over && over(pe)); };
       setup.on_error = [this, pe](const std::exception_ptr& error) { note(pe, error); };
       setup.search = all.search;
+      setup.silence_s = all.silence_s;
       setup.access = all.access ? all.access(pe) : std::make_shared<HostAccess>(setup.place);
       if (all.heartbeat) {
         setup.heartbeat = all.heartbeat(pe);
@@ -146,5 +174,53 @@ class Pes {
   std::string error_;
   std::vector<std::unique_ptr<Proxy>> proxies_;
 };
+
+/// The endpoint of PE 0 of six, which hears nothing for a time. It has room for one answer between two polls, or for
+/// none, and notes to whom it sends them.
+class AskedOne final : public Wrapped {
+ public:
+  struct State {
+    std::atomic<bool> is_deaf{true}, is_mute{false};
+    std::mutex mutex;
+    std::vector<int> answered;  ///< PEs in the order of their answers
+
+    /// Expects that so many PEs got their answers in turns.
+    void expect_turns(std::size_t pes, std::size_t answers_of_each) {
+      ASSERT_EQ(answered.size(), pes * answers_of_each);
+      for (std::size_t i = pes; i < answered.size(); ++i) EXPECT_EQ(answered[i], answered[i - pes]) << i;
+    }
+  };
+  AskedOne(std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), state_(state) {}
+
+  bool send(int pe, View header, View data, const OnSent& sent) override {
+    Bytes plain, message(header.begin(), header.end());
+    message.insert(message.end(), data.begin(), data.end());
+    const auto fields = Keys(key_of(7), Seal::kHeaders, 6, pe).open(message, plain);
+    const bool is_answer = fields && fields->kind == Kind::kGot;
+    if (is_answer && (state_.is_mute || !has_room_)) return false;
+    if (is_answer) {
+      has_room_ = false;
+      const std::lock_guard lock(state_.mutex);
+      state_.answered.push_back(pe);
+    }
+    return Wrapped::send(pe, header, data, sent);
+  }
+  bool poll(const std::function<void(View)>& take) override {
+    has_room_ = true;
+    return !state_.is_deaf && Wrapped::poll(take);
+  }
+  void wait(int ms) override { Wrapped::wait(std::min(ms, 1)); }
+
+ private:
+  State& state_;
+  bool has_room_ = true;
+};
+
+inline PesSetup asked(AskedOne::State& state) {
+  return {.wrap = [&state](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+    if (pe == 0) return std::make_unique<AskedOne>(std::move(inner), state);
+    return inner;
+  }};
+}
 
 }  // namespace tandem::wire::testing

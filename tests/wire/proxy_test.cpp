@@ -3,44 +3,23 @@
 
 #include <algorithm>
 
-#include "wire/pes.h"
+#include "wire/requests.h"
 
 namespace tandem::wire {
 namespace {
 
 using testing::await;
+using testing::CountedAccess;
+using testing::disorder;
 using ::testing::HasSubstr;
+using testing::held;
+using testing::Idle;
+using testing::kLastWord;
 using testing::Pes;
 using testing::PesSetup;
+using testing::put;
+using testing::with_word;
 using testing::Wrapped;
-
-constexpr Size kWord = Pes::kBytes - 8;
-
-Request put(int pe, void* from, Size offset, Size bytes) {
-  Request request;
-  request.pe = pe;
-  request.local = from;
-  request.offset = offset;
-  request.bytes = bytes;
-  return request;
-}
-
-Request with_word(Request request, Epoch value, SignalOp op = SignalOp::kSet) {
-  request.has_word = true;
-  request.word = kWord;
-  request.value = value;
-  request.op = op;
-  return request;
-}
-
-/// Returns a put of at most 16 bytes whose data is in the request.
-Request held(Request request) {
-  request.hold(request.local);
-  request.local = nullptr;
-  return request;
-}
-
-Disorder disorder(std::uint64_t seed) { return {.seed = seed, .delayed_polls = 6, .repeated_per_mille = 200}; }
 
 /// Puts of growing values to one place. The word gets each of them, and the place has its value then.
 TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
@@ -52,7 +31,7 @@ TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
     Pes* all = nullptr;
     const auto check = [&](int pe) {
       if (pe != 1 || all == nullptr) return;
-      const std::uint64_t word = all->word(1, kWord);
+      const std::uint64_t word = all->word(1, kLastWord);
       if (all->word(1, 0) != word || word < last || word > last + 1) ++wrong;
       last = word;
     };
@@ -67,7 +46,7 @@ TEST(Proxies, PlaceDataBeforeTheWordInTheSendersOrder) {
       const Request request = with_word(put(1, &source[i], 0, 8), i);
       pes.post(0, (seed + i) % 2 == 0 ? request : held(request));
     }
-    await([&] { return pes.word(1, kWord) == kPuts; });
+    await([&] { return pes.word(1, kLastWord) == kPuts; });
     pes.settle(0);
     ASSERT_EQ(wrong, 0) << "seed " << seed;
     ASSERT_EQ(pes.error(), "");
@@ -80,7 +59,7 @@ TEST(Proxies, AddEachSignalOnce) {
     for (int i = 0; i < 20; ++i)
       for (const int from : {0, 2}) pes.post(from, with_word(put(1, nullptr, 0, 0), 1, SignalOp::kAdd));
     for (const int from : {0, 2}) pes.settle(from);
-    ASSERT_EQ(pes.word(1, kWord), 40U) << "seed " << seed;
+    ASSERT_EQ(pes.word(1, kLastWord), 40U) << "seed " << seed;
   }
 }
 
@@ -92,7 +71,7 @@ TEST(Proxies, SendDataInPieces) {
       std::vector<std::byte> source(static_cast<std::size_t>(bytes));
       for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7 + 1);
       pes.post(0, with_word(put(1, source.data(), 16, bytes), 1));
-      await([&] { return pes.word(1, kWord) == 1; });
+      await([&] { return pes.word(1, kLastWord) == 1; });
       EXPECT_EQ(std::memcmp(pes.memory(1) + 16, source.data(), source.size()), 0);
       EXPECT_EQ(pes.memory(1)[15], std::byte{});
       EXPECT_EQ(pes.memory(1)[16 + bytes], std::byte{});
@@ -112,7 +91,7 @@ TEST(Proxies, SendTheDataThatARequestHolds) {
         std::fill(source.begin(), source.end(), std::byte{77});
         pes.post(0, has_word ? with_word(request, 1) : request);
         pes.settle(0);
-        EXPECT_EQ(pes.word(1, kWord), has_word ? 1U : 0U);
+        EXPECT_EQ(pes.word(1, kLastWord), has_word ? 1U : 0U);
         EXPECT_EQ(std::memcmp(pes.memory(1) + 32, before.data(), before.size()), 0) << bytes << " bytes";
         EXPECT_EQ(pes.memory(1)[31], std::byte{});
         EXPECT_EQ(pes.memory(1)[32 + bytes], std::byte{});
@@ -125,7 +104,7 @@ TEST(Proxies, TellWhenASourceMayChange) {
   const std::uint64_t number = pes.post(0, with_word(put(1, &source, 0, 8), 1));
   await([&] { return pes.proxy(0).mailbox().is_sent(number); });
   source = 2;
-  await([&] { return pes.word(1, kWord) == 1; });
+  await([&] { return pes.word(1, kLastWord) == 1; });
   EXPECT_EQ(pes.word(1, 0), 1U);
 }
 
@@ -228,7 +207,7 @@ TEST(Proxies, CopyDataThatIsShortOrForeignOrEncrypted) {
     Pes pes(2, with(state, seal));
     const void* const source = is_foreign ? foreign.data() : pes.memory(0);
     pes.post(0, with_word(put(1, const_cast<void*>(source), 1024, bytes), 1));
-    await([&] { return pes.word(1, kWord) == 1; });
+    await([&] { return pes.word(1, kLastWord) == 1; });
     return state.staying.load();
   };
   EXPECT_EQ(staying(10'000, false, Seal::kHeaders), 1);
@@ -243,7 +222,7 @@ TEST(Proxies, NoteAllAsSentWhereTheWorldIsOver) {
   state.is_for_ever = true;
   Pes pes(2, with(state));
   const std::uint64_t number = pes.post(0, with_word(put(1, pes.memory(0), 1024, 10'000), 1));
-  await([&] { return pes.word(1, kWord) == 1; });
+  await([&] { return pes.word(1, kLastWord) == 1; });
   EXPECT_FALSE(pes.proxy(0).mailbox().is_sent(number));
   pes.post(0, put(1, pes.memory(0), Pes::kBytes, 8));
   await([&] { return pes.proxy(0).mailbox().is_sent(number); });
@@ -258,7 +237,7 @@ TEST(Proxies, RingForThoseWhoWaitAlone) {
           }});
   std::uint64_t source = 1;
   for (std::uint64_t i = 1; i <= 100; ++i) pes.post(0, with_word(put(1, &source, 0, 8), i));
-  await([&] { return pes.word(1, kWord) == 100; });
+  await([&] { return pes.word(1, kLastWord) == 100; });
   EXPECT_EQ(rung, 0U);
   for (int i = 0; i < 1000; ++i) {
     const std::uint64_t flush = pes.post(0, {.kind = Request::Kind::kFlush});
@@ -266,20 +245,6 @@ TEST(Proxies, RingForThoseWhoWaitAlone) {
       await([&] { return rung != before; });
   }
 }
-
-/// Counts the writes of both kinds.
-class CountedAccess final : public HostAccess {
- public:
-  void write(std::byte* to, View data) override {
-    ++writes;
-    HostAccess::write(to, data);
-  }
-  void write_packets(std::byte* to, View data) override {
-    ++packet_writes;
-    HostAccess::write_packets(to, data);
-  }
-  std::atomic<int> writes{0}, packet_writes{0};
-};
 
 /// Only data that no word follows may be polled, and is written word by word.
 TEST(Proxies, WriteDataBeforeAWordAtOnce) {
@@ -363,27 +328,6 @@ TEST(Proxies, AnswerFlushesOnceTheOtherSideHasAnswered) {
   await([&] { return pes.proxy(0).mailbox().is_answered(flush); });
   EXPECT_EQ(pes.word(1, 8), 1U);
 }
-
-/// Counts what PE 0 does without work.
-class Idle final : public Wrapped {
- public:
-  struct State {
-    std::atomic<int> polls{0}, waits{0};
-  };
-  Idle(std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), state_(state) {}
-
-  bool poll(const std::function<void(View)>& take) override {
-    ++state_.polls;
-    return Wrapped::poll(take);
-  }
-  void wait(int ms) override {
-    ++state_.waits;
-    Wrapped::wait(std::min(ms, 1));
-  }
-
- private:
-  State& state_;
-};
 
 /// Returns how often a proxy sleeps while it looks for work some hundred times after a put.
 int sleeps_after_work(std::chrono::microseconds search) {
@@ -485,7 +429,7 @@ TEST(Proxies, DropWhatIsNotAuthentic) {
               .wrap = [](int, std::unique_ptr<Endpoint> inner) { return std::make_unique<Noisy>(std::move(inner)); }});
   for (int i = 0; i < 200; ++i) pes.post(0, with_word(put(1, nullptr, 0, 0), 1, SignalOp::kAdd));
   pes.settle(0);
-  EXPECT_EQ(pes.word(1, kWord), 200U);
+  EXPECT_EQ(pes.word(1, kLastWord), 200U);
   EXPECT_EQ(pes.error(), "");
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 
 #include "cuda/driver/error.h"
 #include "tandem/error.h"
@@ -13,6 +14,8 @@ namespace tandem::cuda {
 namespace {
 
 constexpr std::size_t kRounds = 1000;
+/// Looks for an answer, some 25 us, before other threads of the host go first. A GPU's kernel that runs answers sooner.
+constexpr int kLooks = 1000;
 
 template <class T>
 T* pinned(std::size_t count) {
@@ -23,8 +26,8 @@ T* pinned(std::size_t count) {
 
 }  // namespace
 
-Clocks::Clocks(std::vector<ClockPe> pes, std::function<void()> meet)
-    : pes_(std::move(pes)), meet_(std::move(meet)), began_(now()), offsets_(pes_.size()) {
+Clocks::Clocks(std::vector<ClockPe> pes, ClockMeetings meetings)
+    : pes_(std::move(pes)), meetings_(std::move(meetings)), began_(now()), offsets_(pes_.size()) {
   for (const ClockPe& pe : pes_) {
     if (pe.stream == nullptr) continue;
     check(cudaSetDevice(pe.device), "cudaSetDevice");
@@ -42,7 +45,7 @@ Clocks::~Clocks() {
 trace::ClockOffset Clocks::with_peer(const ClockPe& peer) {
   const ClockPe& first = pes_.front();
   std::fill_n(exchanges_, kRounds, trace::Exchange{});
-  if (meet_) meet_();
+  if (meetings_.meet) meetings_.meet();
   if (peer.stream != nullptr) {
     check(cudaSetDevice(peer.device), "cudaSetDevice");
     launch_pong(peer.stream, peer.mail, first.mail, kRounds, number_);
@@ -63,34 +66,59 @@ trace::ClockOffset Clocks::with_peer(const ClockPe& peer) {
   return trace::estimate_offset({exchanges_, exchanges_ + kRounds}, kTimerStepNs);
 }
 
-trace::ClockOffset Clocks::with_host() {
-  const ClockPe& first = pes_.front();
-  check(cudaSetDevice(first.device), "cudaSetDevice");
+trace::ClockOffset Clocks::with_host(const ClockPe& own) {
+  check(cudaSetDevice(own.device), "cudaSetDevice");
   std::vector<trace::Exchange> exchanges;
-  launch_answers(first.stream, host_mail_, kRounds, number_);
+  launch_answers(own.stream, host_mail_, kRounds, number_);
   for (std::size_t i = 0; i < kRounds; ++i) {
     const std::int64_t sent = now();
     host_mail_->question = ++number_;
-    while (host_mail_->answer != number_)
+    for (int looks = 0; host_mail_->answer != number_; ++looks) {
       if (now() - sent > 1'000'000'000)
-        throw Timeout(fmt::format("clock alignment: GPU {} does not answer the host", first.device));
+        throw Timeout(fmt::format("clock alignment: GPU {} does not answer the host", own.device));
+      if (looks > kLooks) std::this_thread::yield();
+    }
     exchanges.push_back({sent, static_cast<std::int64_t>(host_mail_->time), now()});
   }
-  check(cudaStreamSynchronize(first.stream), "clock alignment");
+  check(cudaStreamSynchronize(own.stream), "clock alignment");
   return trace::estimate_offset(exchanges, kTimerStepNs);
 }
 
+void Clocks::set(Pair& pair, const trace::ClockOffset& offset) const {
+  if (!aligned_) pair.first = offset;
+  pair.last = offset;
+}
+
+/// Compares GPUs of other hosts with PE 0's: by their hosts' clocks, which the GPUs of each host know. `own` is the
+/// clock of this process's GPU minus that of its host.
+void Clocks::compare_far(const trace::ClockOffset& own) {
+  const auto as_number = [](auto value) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(value)); };
+  const std::vector<trace::ClockOffset> hosts = meetings_.compare_hosts();
+  const std::vector<std::uint64_t> offsets = meetings_.numbers(as_number(own.offset));
+  const std::vector<std::uint64_t> errors = meetings_.numbers(as_number(own.error));
+  const std::vector<std::uint64_t> bounds = meetings_.numbers(as_number(own.bound));
+  for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
+    if (!pes_[pe].is_far) continue;
+    trace::ClockOffset offset;
+    offset.at = own.at + own.offset;
+    offset.offset = static_cast<std::int64_t>(offsets[pe]) + hosts[pe].offset - static_cast<std::int64_t>(offsets[0]);
+    offset.error = static_cast<double>(errors[pe] + errors[0]) + hosts[pe].error;
+    offset.bound = static_cast<double>(bounds[pe] + bounds[0]) + hosts[pe].bound;
+    set(offsets_[pe], offset);
+  }
+}
+
+/// All processes count the exchanges of PE 0's, which compares its GPU with its host. With several hosts, each process
+/// does.
 void Clocks::align() {
-  const auto set = [this](Pair& pair, const trace::ClockOffset& offset) {
-    if (!aligned_) pair.first = offset;
-    pair.last = offset;
-  };
   for (std::size_t i = 0; i < pes_.size(); ++i)
-    if (has_own_clock(i)) set(offsets_[i], with_peer(pes_[i]));
-  if (pes_.front().stream != nullptr)
-    set(host_, with_host());
+    if (has_own_clock(i) && !pes_[i].is_far) set(offsets_[i], with_peer(pes_[i]));
+  const auto own = std::find_if(pes_.begin(), pes_.end(), [](const ClockPe& pe) { return pe.stream != nullptr; });
+  if (meetings_.compare_hosts != nullptr || own == pes_.begin())
+    set(host_, with_host(*own));
   else
-    number_ += kRounds;  // all processes count the exchanges of PE 0's
+    number_ += kRounds;
+  if (meetings_.compare_hosts) compare_far(host_.last);
   aligned_ = true;
 }
 
@@ -105,8 +133,10 @@ trace::ClockMap Clocks::host() const { return {host_.first, host_.last}; }
 
 std::int64_t Clocks::least_delay() const {
   double least = 0;
-  for (const Pair& pair : offsets_)
-    if (pair.last.bound > 0 && (least == 0 || pair.last.bound < least)) least = pair.last.bound;
+  for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
+    const double bound = offsets_[pe].last.bound;
+    if (!pes_[pe].is_far && bound > 0 && (least == 0 || bound < least)) least = bound;
+  }
   return static_cast<std::int64_t>(least);
 }
 

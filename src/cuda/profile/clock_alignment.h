@@ -15,7 +15,18 @@ namespace tandem::cuda {
 struct ClockPe {
   int device = 0;
   cudaStream_t stream = nullptr;  ///< null: the PE is another process's
-  Mail* mail = nullptr;           ///< one, in memory that all PEs reach
+  Mail* mail = nullptr;           ///< one, in memory that the PEs of its host reach
+  bool is_far = false;            ///< the PE is on another host than PE 0
+};
+
+/// The parts of a world of processes that the comparison of their clocks needs.
+struct ClockMeetings {
+  /// Waits for all PEs' processes; null: there is one.
+  std::function<void()> meet = {};
+  /// Returns the number that each PE's process gives.
+  std::function<std::vector<std::uint64_t>(std::uint64_t)> numbers = {};
+  /// Returns, by PE, the clock of its host minus that of PE 0's; null: there is one host.
+  std::function<std::vector<trace::ClockOffset>()> compare_hosts = {};
 };
 
 /// Resolution of the GPUs' timer as measured on H200 (docs/reference/timeline.md), nanoseconds.
@@ -23,9 +34,8 @@ inline constexpr double kTimerStepNs = 32;
 
 class Clocks {
  public:
-  /// `meet` waits for all PEs' processes if there are several. Each PE then has a GPU of its own, and the process of PE
-  /// 0 knows the offsets.
-  explicit Clocks(std::vector<ClockPe> pes, std::function<void()> meet = nullptr);
+  /// If there are several processes, each PE has a GPU of its own, and the process of PE 0 knows the offsets.
+  explicit Clocks(std::vector<ClockPe> pes, ClockMeetings meetings = {});
   ~Clocks();
   Clocks(const Clocks&) = delete;
   Clocks& operator=(const Clocks&) = delete;
@@ -54,13 +64,15 @@ class Clocks {
         .count();
   }
   bool has_own_clock(std::size_t pe) const {
-    return meet_ != nullptr ? pe != 0 : pes_[pe].device != pes_.front().device;
+    return meetings_.meet != nullptr ? pe != 0 : pes_[pe].device != pes_.front().device;
   }
   trace::ClockOffset with_peer(const ClockPe& peer);
-  trace::ClockOffset with_host();
+  trace::ClockOffset with_host(const ClockPe& own);
+  void compare_far(const trace::ClockOffset& own);
+  void set(Pair& pair, const trace::ClockOffset& offset) const;
 
   std::vector<ClockPe> pes_;
-  std::function<void()> meet_;
+  ClockMeetings meetings_;
   std::int64_t began_;
   trace::Exchange* exchanges_ = nullptr;  // pinned
   HostMail* host_mail_ = nullptr;         // pinned

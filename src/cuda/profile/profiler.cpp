@@ -44,7 +44,7 @@ std::vector<ClockPe> clock_pes(const std::vector<world::ClockPe>& given) {
   std::vector<ClockPe> pes;
   for (const world::ClockPe& pe : given) {
     auto* const stream = pe.stream == nullptr ? nullptr : static_cast<cudaStream_t>(pe.stream->native());
-    pes.push_back({pe.device, stream, reinterpret_cast<Mail*>(pe.mail)});
+    pes.push_back({pe.device, stream, reinterpret_cast<Mail*>(pe.mail), pe.is_far});
   }
   return pes;
 }
@@ -56,7 +56,7 @@ Profiler::Profiler(const world::ProfilerSetup& setup)
       time_copies_(setup.options.time_copies),
       machine_(setup.machine),
       book_(setup.book),
-      clocks_(clock_pes(setup.pes), setup.meet) {
+      clocks_(clock_pes(setup.pes), {setup.meet, setup.numbers, setup.compare_hosts}) {
   if (operations_ < 1)
     throw InvalidArgument(fmt::format("record.operations: {} given, at least 1 is needed", operations_));
   for (const world::ClockPe& clock : setup.pes) {

@@ -20,7 +20,7 @@ class GpuAccess final : public wire::Access {
   GpuAccess& operator=(const GpuAccess&) = delete;
 
   void start() override;
-  bool has_room() const override { return !free_.empty(); }
+  std::size_t most_readings() const override { return kReadings; }
   wire::Reading read(const std::byte* from, Size bytes) override;
   bool is_read(const wire::Reading& reading) override;
   void release(const wire::Reading& reading) override;

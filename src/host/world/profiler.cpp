@@ -17,7 +17,7 @@ HostProfiler::HostProfiler(const world::ProfilerSetup& setup)
       room_(setup.options.bytes / Size{sizeof(cuda::Record)}),
       machine_(setup.machine),
       book_(setup.book),
-      from_first_(setup.from_first),
+      numbers_(setup.numbers),
       compare_hosts_(setup.compare_hosts) {
   if (operations_ < 1)
     throw InvalidArgument(fmt::format("record.operations: {} given, at least 1 is needed", operations_));
@@ -72,7 +72,7 @@ void HostProfiler::align() {
   for (std::size_t pe = 0; pe < first_offsets_.size(); ++pe)
     if (pes_[pe] != nullptr) ahead_ns_ = first_offsets_[pe].offset;
   const std::uint64_t now = now_ns();
-  began_ = from_first_ ? from_first_(now) : now;
+  began_ = numbers_ ? numbers_(now).front() : now;
 }
 
 trace::GpuPart HostProfiler::part() const {

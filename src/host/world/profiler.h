@@ -60,7 +60,7 @@ class HostProfiler final : public world::Profiler {
   const Size room_;  // records of a PE
   const std::string machine_;
   const world::AddressBook book_;
-  const std::function<std::uint64_t(std::uint64_t)> from_first_;
+  const std::function<std::vector<std::uint64_t>(std::uint64_t)> numbers_;
   const std::function<std::vector<trace::ClockOffset>()> compare_hosts_;
   std::vector<trace::ClockOffset> first_offsets_, last_offsets_;  // by PE, from PE 0's clock; empty: there is one clock
   std::uint64_t began_ = 0;                                       // by PE 0's clock

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 #include "bootstrap/protocol/mac.h"
 #include "tandem/error.h"
@@ -19,12 +18,6 @@
 namespace tandem::wire {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// The time after which a connection that broke is an error. A PE that has gone is reported before, by the session or
-/// by missing heartbeats.
-constexpr std::chrono::seconds kBroken{3};
 
 class Connections final : public SlotEndpoint {
  public:
@@ -45,8 +38,10 @@ class Connections final : public SlotEndpoint {
   void connect(const std::vector<Bytes>& addresses) override;
   bool send(int pe, View header, View data, const OnSent& sent) override;
   bool poll(const std::function<void(View)>& take) override {
-    if (listener_ != nullptr) meet();
-    return SlotEndpoint::poll(take);
+    if (listener_ != nullptr) read_events();
+    const bool has_message = SlotEndpoint::poll(take);
+    if (!has_message) read_events();
+    return has_message;
   }
   /// Nothing announces a PE that connects.
   void wait(int ms) override { SlotEndpoint::wait(listener_ != nullptr ? 1 : ms); }
@@ -56,21 +51,16 @@ class Connections final : public SlotEndpoint {
   struct Peer {
     Owned<fid_ep> endpoint = {};
     bool is_connected = false;
-    int error = 0;  ///< that has broken the connection
-    Clock::time_point broken = {};
   };
 
   fi_info* described() const { return const_cast<fi_info*>(&info()); }
   Owned<fid_ep> make_end(fi_info* description) const;
-  void meet();
+  void read_events();
   void admit(fi_info* caller, View pass);
   void note_connection(const fid* end);
+  void note_end(const fid* end);
   int pe_of(const fid* end) const;
   void take_event_error();
-  /// Nothing is sent to a PE that has gone. The session knows why and reports it, or heartbeats are missing.
-  void take_send_error(int pe, int error) override;
-  /// Throws RuntimeFailure if the connection broke long ago, so that only the connection can be the reason.
-  void check_broken(int pe, const Peer& peer) const;
 
   const bootstrap::Key pass_;
   Owned<fid_eq> events_;
@@ -116,33 +106,17 @@ void Connections::connect(const std::vector<Bytes>& addresses) {
 
 bool Connections::send(int pe, View header, View data, const OnSent& sent) {
   Peer& peer = peers_[static_cast<std::size_t>(pe)];
-  if (peer.error != 0) check_broken(pe, peer);
-  if (!peer.is_connected) return false;
-  const long result = send_by(peer.endpoint.get(), FI_ADDR_UNSPEC, pe, header, data, sent);
-  if (result != 0 && result != -FI_EAGAIN) take_send_error(pe, static_cast<int>(-result));
-  return result == 0;
+  return peer.is_connected && send_by(peer.endpoint.get(), FI_ADDR_UNSPEC, pe, header, data, sent);
 }
 
-void Connections::take_send_error(int pe, int error) {
-  Peer& peer = peers_[static_cast<std::size_t>(pe)];
-  if (peer.error != 0) return;
-  peer.is_connected = false;
-  peer.error = error != 0 ? error : FI_EOTHER;
-  peer.broken = Clock::now();
-}
-
-void Connections::check_broken(int pe, const Peer& peer) const {
-  if (Clock::now() - peer.broken > kBroken) check_fabric(-peer.error, fmt::format("the connection to PE {} broke", pe));
-}
-
-/// Carries on with connections that are not there yet.
-void Connections::meet() {
+/// Carries on with connections that are not there yet, and notes those that have ended.
+void Connections::read_events() {
   constexpr std::size_t most_pass = 256;
   union {
     fi_eq_cm_entry entry;
     std::array<std::byte, sizeof(fi_eq_cm_entry) + most_pass> room;
   } event{};
-  for (std::uint32_t kind = 0; listener_ != nullptr;) {
+  for (std::uint32_t kind = 0;;) {
     const ssize_t bytes = ::fi_eq_read(events_.get(), &kind, &event, sizeof event, 0);
     if (bytes == -FI_EAGAIN) return;
     if (bytes == -FI_EAVAIL) {
@@ -153,11 +127,13 @@ void Connections::meet() {
     const View behind = View(event.room).first(static_cast<std::size_t>(bytes)).subspan(sizeof(fi_eq_cm_entry));
     if (kind == FI_CONNREQ) admit(event.entry.info, behind);
     if (kind == FI_CONNECTED) note_connection(event.entry.fid);
+    if (kind == FI_SHUTDOWN) note_end(event.entry.fid);
   }
 }
 
 void Connections::admit(fi_info* caller, View pass) {
   const Info description(caller);
+  if (listener_ == nullptr) return;
   const bool is_of_world = pass.size() >= pass_.size() && sodium_memcmp(pass.data(), pass_.data(), pass_.size()) == 0;
   if (!is_of_world) {
     static_cast<void>(::fi_reject(listener_.get(), description->handle, nullptr, 0));
@@ -179,11 +155,19 @@ void Connections::note_connection(const fid* end) {
   if (--missing_ == 0) listener_.reset();
 }
 
+/// The other end of another PE's connection to this one ends it too, and that PE knows whose it was.
+void Connections::note_end(const fid* end) {
+  if (const int pe = pe_of(end); pe >= 0) note_break(pe, FI_ECONNRESET);
+}
+
 /// Strangers who connect and leave are no error.
 void Connections::take_event_error() {
   fi_eq_err_entry error{};
   check_fabric(::fi_eq_readerr(events_.get(), &error, 0), "events");
-  if (const int pe = pe_of(error.fid); pe >= 0) check_fabric(-error.err, fmt::format("connection to PE {}", pe));
+  const int pe = pe_of(error.fid);
+  if (pe < 0) return;
+  if (peers_[static_cast<std::size_t>(pe)].is_connected) return note_break(pe, error.err);
+  check_fabric(-error.err, fmt::format("connection to PE {}", pe));
 }
 
 }  // namespace

@@ -43,15 +43,10 @@ class Datagrams final : public SlotEndpoint {
   }
 
   bool send(int pe, View header, View data, const OnSent& sent) override {
-    const long result = send_by(endpoint_.get(), addresses_[static_cast<std::size_t>(pe)], pe, header, data, sent);
-    if (result == -FI_EAGAIN) return false;
-    check_fabric(result, fmt::format("message to PE {}", pe));
-    return true;
+    return send_by(endpoint_.get(), addresses_[static_cast<std::size_t>(pe)], pe, header, data, sent);
   }
 
  private:
-  void take_send_error(int pe, int error) override { check_fabric(-error, fmt::format("message to PE {}", pe)); }
-
   Owned<fid_av> peers_;
   Owned<fid_ep> endpoint_;  // closed before all that it uses
   std::vector<fi_addr_t> addresses_;

@@ -88,19 +88,43 @@ void SlotEndpoint::receive_by(fid_ep* receiver) {
   receive_again();
 }
 
-long SlotEndpoint::send_by(fid_ep* sender, fi_addr_t to, int pe, View header, View data, const OnSent& sent) {
-  if (free_.empty()) return -FI_EAGAIN;
+SlotEndpoint::Share& SlotEndpoint::share(int pe) {
+  const auto at = static_cast<std::size_t>(pe);
+  if (at >= shares_.size()) shares_.resize(at + 1);
+  return shares_[at];
+}
+
+void SlotEndpoint::note_break(int pe, int error) {
+  if (std::exchange(share(pe).is_broken, true)) return;
+  breaks_.push_back({pe, Libfabric::get().strerror(error != 0 ? error : FI_EOTHER)});
+}
+
+/// The messages to a PE hold no more slots than are free. So a PE that takes them slowly leaves some to others.
+bool SlotEndpoint::send_by(fid_ep* sender, fi_addr_t to, int pe, View header, View data, const OnSent& sent) {
+  Share& own = share(pe);
+  if (own.is_broken || own.slots >= free_.size()) return false;
   const std::size_t bytes = header.size() + data.size();
-  if (bytes <= most_injected_ && ++small_sends_ % kInjectedInARow != 0) {
-    std::copy(data.begin(), data.end(), std::copy(header.begin(), header.end(), small_.begin()));
-    const ssize_t result = ::fi_inject(sender, small_.data(), bytes, to);
-    if (result == 0 && sent) sent();
-    return result;
-  }
+  const bool is_injected = bytes <= most_injected_ && ++small_sends_ % kInjectedInARow != 0;
   Slot& slot = *free_.back();
   slot.pe = pe;
-  const long result = send_slot(sender, to, slot, header, data, sent);
-  if (result == 0) free_.pop_back();
+  const long result =
+      is_injected ? inject(sender, to, header, data, sent) : send_slot(sender, to, slot, header, data, sent);
+  if (result == -FI_EAGAIN) return false;
+  if (result != 0) {
+    note_break(pe, static_cast<int>(-result));
+    return false;
+  }
+  if (is_injected) return true;
+  free_.pop_back();
+  ++own.slots;
+  return true;
+}
+
+/// Sends a message that is short before the call returns.
+long SlotEndpoint::inject(fid_ep* sender, fi_addr_t to, View header, View data, const OnSent& sent) {
+  std::copy(data.begin(), data.end(), std::copy(header.begin(), header.end(), small_.begin()));
+  const ssize_t result = ::fi_inject(sender, small_.data(), header.size() + data.size(), to);
+  if (result == 0 && sent) sent();
   return result;
 }
 
@@ -122,6 +146,7 @@ long SlotEndpoint::send_slot(fid_ep* sender, fi_addr_t to, Slot& slot, View head
 
 void SlotEndpoint::end_send(Slot& slot) {
   free_.push_back(&slot);
+  --share(slot.pe).slots;
   if (const OnSent sent = std::exchange(on_sent(slot), nullptr)) sent();
 }
 
@@ -154,8 +179,9 @@ void SlotEndpoint::take_error() {
   auto* const slot = static_cast<Slot*>(error.op_context);
   if (slot == nullptr) return;
   if (slot->pe < 0) return unposted_.push_back(slot);
+  const int pe = slot->pe;
   end_send(*slot);
-  take_send_error(slot->pe, error.err);
+  note_break(pe, error.err);
 }
 
 bool SlotEndpoint::receive_into(Slot& slot) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bootstrap/protocol/fd.h"
@@ -50,6 +51,7 @@ class SlotEndpoint : public Endpoint {
   bool poll(const std::function<void(View)>& take) override;
   void wait(int ms) override;
   void wake() override;
+  std::vector<Break> breaks() override { return std::exchange(breaks_, {}); }
 
  protected:
   /// Room for one message. The context comes first: libfabric gives it back.
@@ -63,10 +65,11 @@ class SlotEndpoint : public Endpoint {
   void check_address(const std::vector<Bytes>& addresses, std::size_t pe) const;
   /// Gives slots to an endpoint that receives. It lives as long as this object.
   void receive_by(fid_ep* receiver);
-  /// Sends a message by an endpoint that is connected or has the address `to`. Returns 0 or libfabric's error.
-  long send_by(fid_ep* sender, fi_addr_t to, int pe, View header, View data, const OnSent& sent);
-  /// Takes the error of a message to a PE.
-  virtual void take_send_error(int pe, int error) = 0;
+  /// Sends a message by an endpoint that is connected or has the address `to`. Returns false if there is no room, or
+  /// the connection has broken.
+  bool send_by(fid_ep* sender, fi_addr_t to, int pe, View header, View data, const OnSent& sent);
+  /// Notes that no message reaches a PE any more. The proxy reports it, unless the PE has gone and others know why.
+  void note_break(int pe, int error);
 
   const fi_info& info() const { return *info_; }
   fid_fabric* fabric() const { return fabric_.get(); }
@@ -80,7 +83,15 @@ class SlotEndpoint : public Endpoint {
   /// The next small message takes a slot, so that a receiver that stands still holds up the sender.
   static constexpr std::size_t kInjectedInARow = 16;
 
+  /// The messages to a PE.
+  struct Share {
+    std::size_t slots = 0;  ///< that they hold
+    bool is_broken = false;
+  };
+
+  Share& share(int pe);
   void make_slots();
+  long inject(fid_ep* sender, fi_addr_t to, View header, View data, const OnSent& sent);
   long send_slot(fid_ep* sender, fi_addr_t to, Slot& slot, View header, View data, const OnSent& sent);
   void end_send(Slot& slot);
   OnSent& on_sent(const Slot& slot) { return on_sent_[static_cast<std::size_t>(slot.bytes - memory_.get()) / kRoom]; }
@@ -97,6 +108,8 @@ class SlotEndpoint : public Endpoint {
   Owned<fid_mr> region_;
   std::deque<Slot> slots_;
   std::vector<Slot*> free_;             // for sends, which have the first slots
+  std::vector<Share> shares_;           // by PE, as far as messages were sent
+  std::vector<Break> breaks_;           // that nobody knows yet
   std::array<OnSent, kSends> on_sent_;  // by slot, of messages whose data is elsewhere
   std::deque<Slot*> unposted_;          // for receives
   fid_ep* receiver_ = nullptr;

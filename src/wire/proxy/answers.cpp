@@ -28,28 +28,39 @@ void Proxy::answer(Answer answer) {
   ++answers_;
 }
 
-/// A PE that is not reached, or takes its time, holds up no answer to another one. Nobody needs one once the world is
-/// over.
+/// Sends each PE its next answer, the PE behind the last one that got one first. A PE that is not reached, or takes its
+/// time, holds up no answer to another one. Nobody needs one once the world is over.
 bool Proxy::send_answers() {
   const std::size_t before = answers_;
   if (before == 0 || setup_.is_over()) return false;
-  for (Peer& to : peers_)
-    for (; !to.answers.empty() && send_answer(to.answers.front()); --answers_) to.answers.pop_front();
+  const int first = first_to_answer_;
+  for (int i = 0; i < setup_.place.pes; ++i) {
+    const int pe = (first + i) % setup_.place.pes;
+    std::deque<Answer>& answers = peer(pe).answers;
+    if (answers.empty() || !send_answer(answers.front())) continue;
+    answers.pop_front();
+    --answers_;
+    first_to_answer_ = (pe + 1) % setup_.place.pes;
+  }
   return answers_ != before;
 }
 
 bool Proxy::send_answer(Answer& answer) {
   if (!is_ready(answer) || !send(answer.header, answer.data_to_send())) return false;
-  if (answer.reading) setup_.access->release(*answer.reading);
+  if (!answer.reading) return true;
+  setup_.access->release(*answer.reading);
+  --answer_readings_;
   return true;
 }
 
-/// Begins to read the answer's data where there is room for it.
+/// Begins to read the answer's data where there is room for it. Most of the room is for puts.
 bool Proxy::is_ready(Answer& answer) {
   if (!setup_.access->are_written(answer.writes)) return false;
   if (answer.data == nullptr || answer.header.bytes == 0) return true;
-  if (!answer.reading && setup_.access->has_room())
+  if (!answer.reading && answer_readings_ < most_answer_readings_) {
     answer.reading = setup_.access->read(answer.data, answer.header.bytes);
+    ++answer_readings_;
+  }
   return answer.reading && setup_.access->is_read(*answer.reading);
 }
 

@@ -1,4 +1,6 @@
-// Messages that nobody asked for, which show that this PE lives.
+// Messages that nobody asked for, which show that this PE lives, and connections that carry none.
+#include <fmt/format.h>
+
 #include "tandem/error.h"
 #include "wire/proxy/proxy.h"
 
@@ -26,20 +28,11 @@ void Proxy::beat() {
       header.kind = Kind::kBeat;
       header.to = pe;
       header.value = *look;
-      if (heartbeats_->is_rail_peer(pe)) send_beat(header, is_over);
+      if (heartbeats_->is_rail_peer(pe)) send(header, {});
       if (!is_over && setup_.heartbeat->news) tell_news(pe, *look);
     }
   }
   if (!is_over) heartbeats_->watch(now);
-}
-
-/// Sends a beat if there is room; else a later one will do. A broken connection is no error of a world that is over.
-void Proxy::send_beat(const Header& header, bool is_over) {
-  try {
-    send(header, {});
-  } catch (const RuntimeFailure&) {
-    if (!is_over) throw;
-  }
 }
 
 void Proxy::tell_news(int pe, std::uint64_t look) {
@@ -51,6 +44,22 @@ void Proxy::tell_news(int pe, std::uint64_t look) {
   news.header.bytes = static_cast<Size>(news.own.size());
   news.header.value = look;
   answer(std::move(news));
+}
+
+/// Reports connections that broke so long ago that only they can be the reason. A PE that has gone is reported before:
+/// by the session, or by missing heartbeats.
+void Proxy::watch_connections() {
+  for (Break& one : endpoint_->breaks()) broken_.push_back({std::move(one), std::chrono::steady_clock::now()});
+  if (broken_.empty() || setup_.is_over()) return;
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> silence(setup_.silence_s);
+  std::erase_if(broken_, [&](const Broken& one) {
+    if (now - one.since <= silence) return false;
+    setup_.on_error(std::make_exception_ptr(
+        RuntimeFailure(fmt::format("the connection to {} broke {} s ago: {} (TANDEM_HEARTBEAT_S)",
+                                   setup_.name_of(one.it.pe), setup_.silence_s, one.it.why))));
+    return true;
+  });
 }
 
 }  // namespace tandem::wire

@@ -10,6 +10,12 @@ void Proxy::carry_out_now(const Request& request) {
     if (number == 0) number = mailbox_.try_post(request);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+  if (setup_.is_over()) end_gets();
+}
+
+void Proxy::end_gets() {
+  gets_are_over_.store(true, std::memory_order_seq_cst);
+  while (is_writing_answer_.load(std::memory_order_seq_cst)) std::this_thread::yield();
 }
 
 void Proxy::settle() {

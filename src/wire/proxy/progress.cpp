@@ -1,8 +1,6 @@
 // How far requests have come, for whoever waits.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "tandem/error.h"
 #include "wire/proxy/proxy.h"
 
@@ -14,30 +12,40 @@ void Proxy::take_answer(const Header& header, View data) {
   if (found == asked_.end() || found->second.pe != header.from || found->second.bytes != header.bytes ||
       is_of_flush != (found->second.to == nullptr))
     throw RuntimeFailure(fmt::format("PE {} answers what PE {} has not asked", header.from, setup_.place.me));
-  if (!data.empty()) {
-    setup_.access->write(found->second.to, data);
-    setup_.access->finish();
-  }
+  if (!data.empty() && !write_answer(found->second.to, data)) return;
   const std::uint64_t request = found->second.request;
   asked_.erase(found);
-  if (--open_.at(request).answers > 0) return;
-  open_.erase(request);
-  note();
+  if (--record(request).unanswered == 0) note();
 }
 
-/// Requests before the first one that waits for an answer are done.
+/// Writes the data of a get, unless gets are over. Each of the two threads first writes its flag and then reads the
+/// other's. So one of them sees that of the other.
+bool Proxy::write_answer(std::byte* to, View data) {
+  struct Writing {
+    explicit Writing(std::atomic<bool>& of) : flag(of) { flag.store(true, std::memory_order_seq_cst); }
+    ~Writing() { flag.store(false, std::memory_order_release); }
+    std::atomic<bool>& flag;
+  };
+  const Writing writing(is_writing_answer_);
+  if (gets_are_over_.load(std::memory_order_seq_cst)) return false;
+  setup_.access->write(to, data);
+  setup_.access->finish();
+  return true;
+}
+
+/// Requests count as sent, and as answered, where all before them do.
 void Proxy::note() {
-  const bool all_answered = open_.empty();
-  Counts answered = sent_;
-  if (!all_answered) {
-    answered.mailbox = std::min(answered.mailbox, open_.begin()->second.before.mailbox);
-    answered.kernels = std::min(answered.kernels, open_.begin()->second.before.kernels);
+  has_news_ = false;
+  for (; sent_records_ < records_.size() && records_[sent_records_].unsent == 0; ++sent_records_)
+    sent_ = records_[sent_records_].until;
+  for (; sent_records_ > 0 && records_.front().unanswered == 0; --sent_records_) {
+    answered_ = records_.front().until;
+    if (records_.front().is_flush) flushed_ = answered_.mailbox;
+    records_.pop_front();
+    ++first_record_;
   }
-  for (auto next = flushes_.begin(); next != flushes_.end() && (all_answered || next->first < open_.begin()->first);
-       next = flushes_.erase(next))
-    flushed_ = next->second.mailbox;
-  const bool is_awaited = mailbox_.note(sent_.mailbox, answered.mailbox, flushed_);
-  if (KernelRequests* const kernels = setup_.access->kernel_requests()) kernels->note(sent_.kernels, answered.kernels);
+  const bool is_awaited = mailbox_.note(sent_.mailbox, answered_.mailbox, flushed_);
+  if (KernelRequests* const kernels = setup_.access->kernel_requests()) kernels->note(sent_.kernels, answered_.kernels);
   if (is_awaited) setup_.ring();  // a ring without need would wake other waits
 }
 

@@ -1,5 +1,6 @@
 #include "wire/proxy/proxy.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tandem::wire {
@@ -10,6 +11,9 @@ constexpr int kLongestWaitMs = 25;
 /// The length of a rest between two looks for requests that nothing announces.
 constexpr std::chrono::microseconds kNap{50};
 
+/// Answers have a part of the readings for themselves, and puts the rest. So neither waits for the other.
+std::size_t readings_for_answers(const Access& access) { return std::max(access.most_readings() / 4, std::size_t{1}); }
+
 }  // namespace
 
 Proxy::Proxy(ProxySetup setup, std::unique_ptr<Endpoint> endpoint, Size bytes)
@@ -19,9 +23,11 @@ Proxy::Proxy(ProxySetup setup, std::unique_ptr<Endpoint> endpoint, Size bytes)
       piece_(endpoint_->most_bytes() - kHeaderBytes),
       bytes_(bytes),
       peers_(static_cast<std::size_t>(setup_.place.pes)),
-      heartbeats_(setup_.heartbeat
-                      ? std::optional<Heartbeats>(std::in_place, *setup_.heartbeat, setup_.place.pes, setup_.place.me)
-                      : std::nullopt),
+      most_put_readings_(setup_.access->most_readings() - readings_for_answers(*setup_.access)),
+      most_answer_readings_(readings_for_answers(*setup_.access)),
+      heartbeats_(setup_.heartbeat ? std::optional<Heartbeats>(std::in_place, *setup_.heartbeat, setup_.silence_s,
+                                                               setup_.place.pes, setup_.place.me)
+                                   : std::nullopt),
       mailbox_(setup_.place, [this] { endpoint_->wake(); }),
       thread_([this] { run(); }) {}
 
@@ -38,11 +44,20 @@ void Proxy::run() {
     while (!is_stopping_) {
       const bool has_moved = step();
       if (heartbeats_) beat();
-      if (!has_moved) rest(current_ || outgoing_.size() > under_way_ || answers_ > 0);
+      watch_connections();
+      if (!has_moved) rest(is_held_up());
     }
   } catch (...) {
     setup_.on_error(std::current_exception());
   }
+}
+
+/// Returns whether a message waits for room or for its data.
+bool Proxy::is_held_up() {
+  return answers_ > 0 || std::any_of(busy_.begin(), busy_.end(), [this](int pe) {
+           const Peer& to = peer(pe);
+           return !to.requests.empty() || to.outgoing.size() > to.under_way;
+         });
 }
 
 /// Waits for something to do, behind the time in which the proxy looks for it. A message that found no room may find

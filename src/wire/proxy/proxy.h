@@ -40,44 +40,56 @@ class Proxy {
   Requests requests() const;
   /// Blocks until other PEs have carried out all requests so far, or the world is over.
   void settle();
+  /// Returns once no get writes to its destination any more. Any thread may call it, since the world is over.
+  void end_gets();
 
  private:
   void carry_out_now(const Request& request);
   void run();
+  bool is_held_up();
   void rest(bool is_held_up);
   bool step();
   void greet();
   void beat();
-  void send_beat(const Header& header, bool is_over);
   void tell_news(int pe, std::uint64_t look);
+  void watch_connections();
   void answer(Answer answer);
   bool send_answers();
   bool send_answer(Answer& answer);
   bool is_ready(Answer& answer);
   bool take_request();
+  void queue(const Request& request);
+  void queue_for(int pe, const Current& current);
   bool send_requests();
+  bool send_requests_to(Peer& to);
   bool drop_requests();
-  bool begin_message();
+  bool begin_message(Peer& to);
+  bool may_read_for(const Peer& to) const;
   Size piece_of(Size bytes) const;
-  bool begin_put(Current& current);
-  bool begin_get(Current& current);
-  bool begin_flush(Current& current);
-  void ask(Header header, std::byte* to);
+  bool begin_put(Peer& to, Current& current);
+  bool begin_get(Peer& to, Current& current);
+  bool begin_flush(Peer& to, const Current& current);
+  void ask(Peer& of, Header header, std::byte* to, std::uint64_t request);
   bool set_out(Outgoing& message);
-  bool note_sent();
+  bool note_sent(Peer& to);
+  void end_reading(Peer& to, const Reading& reading);
   bool send(Header header, View payload, const OnSent& sent = nullptr);
   void receive(View message);
+  void keep(Peer& from, const Header& header, View message);
   void carry_out_next(Peer& from, const Header& header, View message);
   void carry_out(const Header& header, View data);
   void put(const Header& header, View data);
   void change_word(const Header& header);
   void answer_get(const Header& header);
   void take_answer(const Header& header, View data);
+  bool write_answer(std::byte* to, View data);
   void note();
   void require_within(const Header& header, Size offset, Size bytes) const;
   /// Returns this PE's part of the symmetric memory.
   std::byte* own() const { return setup_.place.base + setup_.place.me * setup_.place.stride; }
   Peer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
+  /// Returns the record of a request that is not done.
+  Progress& record(std::uint64_t request) { return records_[request - first_record_]; }
 
   const ProxySetup setup_;
   const Keys keys_;
@@ -85,23 +97,30 @@ class Proxy {
   const Size piece_;
   std::atomic<Size> bytes_;
   std::vector<Peer> peers_;
-  std::optional<Current> current_;
-  std::deque<Outgoing> outgoing_;            // messages of requests, in their order
-  std::size_t under_way_ = 0;                // of them, from the first on
-  std::size_t answers_ = 0;                  // to all PEs
-  std::map<std::uint64_t, Asked> asked_;     // by the number that the answer repeats
-  std::map<std::uint64_t, Open> open_;       // by request
-  std::map<std::uint64_t, Counts> flushes_;  // requests that are sent and not answered, with all up to them
+  std::vector<int> busy_;    // PEs with requests, or messages of them
+  std::size_t answers_ = 0;  // to all PEs
+  int first_to_answer_ = 0;  // PE
+  const std::size_t most_put_readings_, most_answer_readings_;
+  std::size_t put_readings_ = 0;
+  std::size_t answer_readings_ = 0;
+  std::map<std::uint64_t, Asked> asked_;  // by the number that the answer repeats
   std::uint64_t questions_ = 0;
-  std::uint64_t taken_requests_ = 0;
+  std::deque<Progress> records_;    // of requests that are not done, nor all before them
+  std::uint64_t first_record_ = 1;  // number of the first one's request
+  std::size_t sent_records_ = 0;    // of them, from the first on: the requests that are sent
+  bool has_news_ = false;           // for `note`
   Counts taken_;
   Counts sent_;
+  Counts answered_;
   std::uint64_t flushed_ = 0;                         // requests of the mailbox up to the last flush that is answered
   std::chrono::steady_clock::time_point moved_ = {};  // when there was last something to do
   Bytes plain_, sealed_;
   std::optional<Heartbeats> heartbeats_;
-  bool has_dropped_ = false;  // a message that is not authentic
+  std::vector<Broken> broken_;  // connections that are not reported
+  bool has_dropped_ = false;    // a message that is not authentic
   std::atomic<bool> is_stopping_{false};
+  std::atomic<bool> is_writing_answer_{false};
+  std::atomic<bool> gets_are_over_{false};
   Mailbox mailbox_;
   std::thread thread_;
 };

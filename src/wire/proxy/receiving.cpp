@@ -9,8 +9,11 @@ namespace tandem::wire {
 
 namespace {
 
-/// Messages that may arrive before one that they have to follow. An honest PE comes nowhere near.
-constexpr std::size_t kMostEarly = std::size_t{1} << 16;
+/// Bytes of a PE's messages that may arrive before one that they have to follow. An engine that delivers all of them
+/// comes nowhere near: a sender has at most 4 MB under way.
+constexpr std::size_t kMostEarly = std::size_t{64} << 20;
+/// Bytes that a message takes beside its own.
+constexpr std::size_t kOfRecord = 128;
 
 }  // namespace
 
@@ -27,20 +30,25 @@ void Proxy::receive(View message) {
   if (heartbeats_) heartbeats_->hear(header->from, Heartbeats::Clock::now());
   from.was_heard.store(true, std::memory_order_relaxed);
   if (header->number <= from.received) return;
-  if (header->number > from.received + 1) {
-    if (from.early.size() >= kMostEarly)
-      throw RuntimeFailure(fmt::format("message {} of PE {} has not arrived, {} later ones have", from.received + 1,
-                                       header->from, from.early.size()));
-    from.early.emplace(header->number, Bytes(message.begin(), message.end()));
-    return;
-  }
+  if (header->number > from.received + 1) return keep(from, *header, message);
   carry_out_next(from, *header, message);
   for (auto next = from.early.begin(); next != from.early.end() && next->first == from.received + 1;
        next = from.early.begin()) {
     const Bytes waiting = std::move(next->second);
     from.early.erase(next);
+    from.early_bytes -= waiting.size() + kOfRecord;
     carry_out_next(from, *keys_.open(waiting, plain_), waiting);
   }
+}
+
+/// Keeps a message that has to follow others.
+void Proxy::keep(Peer& from, const Header& header, View message) {
+  if (!from.early.emplace(header.number, Bytes(message.begin(), message.end())).second) return;
+  from.early_bytes += message.size() + kOfRecord;
+  if (from.early_bytes > kMostEarly)
+    throw RuntimeFailure(fmt::format("message {} of {} has not arrived, {} later ones of {} bytes have",
+                                     from.received + 1, setup_.name_of(header.from), from.early.size(),
+                                     from.early_bytes));
 }
 
 /// Carries out the message of which `plain_` is the decrypted data.

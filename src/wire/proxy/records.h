@@ -2,11 +2,13 @@
 /// The records that a proxy keeps of requests and messages.
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <optional>
 
 #include "wire/access.h"
+#include "wire/endpoint.h"
 #include "wire/mailbox.h"
 #include "wire/message.h"
 
@@ -18,22 +20,28 @@ struct Counts {
   std::uint64_t kernels = 0;
 };
 
-/// The request that is being made to messages.
+/// How far a request has come.
+struct Progress {
+  Counts until;         ///< the requests up to this one
+  Size unsent = 0;      ///< messages whose data is not sent yet
+  Size unanswered = 0;  ///< questions
+  bool is_flush = false;
+};
+
+/// A request that becomes messages to one PE.
 struct Current {
   Request request;
   std::uint64_t number = 0;
-  Counts before;      ///< requests before it
-  Size done = 0;      ///< bytes that are in messages, or asked for
-  int next_peer = 0;  ///< of a flush
+  Size done = 0;  ///< bytes that are in messages, or asked for
 };
 
 /// A message of a request. It waits for its data, which is read beside that of others, and for room. Then it is under
 /// way, until its data is sent.
 struct Outgoing {
   Header header;
+  std::uint64_t request = 0;  ///< its number
   std::optional<Reading> reading = {};
-  std::optional<Held> held = {};    ///< the data of a put that its request held
-  std::optional<Counts> ends = {};  ///< requests up to which all is sent with it
+  std::optional<Held> held = {};  ///< the data of a put that its request held
   bool is_sent = false;
 
   /// Returns the data, which has been read.
@@ -63,15 +71,21 @@ struct Peer {
   std::uint64_t sent = 0;                ///< number of the last message to it
   std::uint64_t received = 0;            ///< number of the last message of it that was carried out
   std::atomic<bool> was_heard{false};    ///< a message of it has arrived
-  bool is_unflushed = false;             ///< a put was sent since the last flush
+  bool is_unflushed = false;             ///< a put was taken since the last flush
+  bool is_busy = false;                  ///< it has requests or messages of them
+  std::deque<Current> requests;          ///< of which messages are still to be made
+  std::deque<Outgoing> outgoing;         ///< messages of requests, in their order
+  std::size_t under_way = 0;             ///< of them, from the first on
+  std::size_t readings = 0;              ///< for them
   std::deque<Answer> answers;            ///< to it
   std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
+  std::size_t early_bytes = 0;           ///< of them
 };
 
-/// The answers that a request waits for.
-struct Open {
-  int answers = 0;
-  Counts before;  ///< requests before it
+/// A connection that has broken.
+struct Broken {
+  Break it;
+  std::chrono::steady_clock::time_point since;  ///< when it was found
 };
 
 /// Bytes of a get that were asked for.

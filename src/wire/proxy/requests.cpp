@@ -1,49 +1,88 @@
 // The requests of this PE, which become messages.
 #include <algorithm>
+#include <utility>
 
 #include "wire/proxy/proxy.h"
 
 namespace tandem::wire {
 
-/// Returns whether there is a request. Requests that kernels posted before the host's go first: a flush of the host
-/// follows the work that it has waited for.
+namespace {
+
+/// Requests that are taken and not done. Numbers of those of the mailbox, and of its ring, are as many.
+constexpr std::size_t kMostTaken = 4096;
+/// Messages to a PE whose data may be read or under way at a time.
+constexpr std::size_t kMostOutgoing = 32;
+
+Size messages_of(Size bytes, Size piece) { return std::max((bytes + piece - 1) / piece, Size{1}); }
+
+}  // namespace
+
+/// Takes the next request. Returns false if there is none. Requests that kernels posted before the host's go first: a
+/// flush of the host follows the work that it has waited for.
 bool Proxy::take_request() {
+  if (records_.size() >= kMostTaken) return false;
   const bool has_request = mailbox_.has_request();
-  const Counts before = taken_;
   if (KernelRequests* const kernels = setup_.access->kernel_requests()) {
     if (const auto next = kernels->take()) {
       ++taken_.kernels;
-      current_ = Current{*next, ++taken_requests_, before};
+      queue(*next);
       return true;
     }
   }
   if (!has_request) return false;
-  current_ = Current{};
-  taken_.mailbox = mailbox_.take(current_->request);
-  current_->number = ++taken_requests_;
-  current_->before = before;
+  Request request;
+  taken_.mailbox = mailbox_.take(request);
+  queue(request);
   return true;
 }
 
-/// Makes the current request's next message. Returns false if its data finds no room.
-bool Proxy::begin_message() {
-  const Request& request = current_->request;
+/// Puts a request behind those to the same PE. Requests to other PEs need no order.
+void Proxy::queue(const Request& request) {
+  Progress progress{taken_};
+  const std::uint64_t number = first_record_ + records_.size();
+  if (request.kind == Request::Kind::kFlush) {
+    progress.is_flush = true;
+    for (int pe = 0; pe < setup_.place.pes; ++pe) {
+      if (!std::exchange(peer(pe).is_unflushed, false)) continue;
+      queue_for(pe, {request, number});
+      ++progress.unsent;
+      ++progress.unanswered;
+    }
+  } else if (request.kind == Request::Kind::kPut) {
+    queue_for(request.pe, {request, number});
+    progress.unsent = messages_of(request.bytes, piece_of(request.bytes));
+    peer(request.pe).is_unflushed = true;
+  } else if (request.bytes > 0) {
+    queue_for(request.pe, {request, number});
+    progress.unsent = progress.unanswered = messages_of(request.bytes, piece_);
+  }
+  records_.push_back(progress);
+  has_news_ |= progress.unsent == 0;
+}
+
+void Proxy::queue_for(int pe, const Current& current) {
+  peer(pe).requests.push_back(current);
+  if (!std::exchange(peer(pe).is_busy, true)) busy_.push_back(pe);
+}
+
+/// Makes the next message to a PE. Returns false if there is none, or no room for its data.
+bool Proxy::begin_message(Peer& to) {
+  if (to.requests.empty() || to.outgoing.size() >= kMostOutgoing) return false;
+  Current& current = to.requests.front();
+  const Request& request = current.request;
   const Request::Kind kind = request.kind;
   const bool has_to_read = kind == Request::Kind::kPut && request.bytes > 0 && !request.holds_data;
-  if (has_to_read && !setup_.access->has_room()) return false;
-  const bool is_last = kind == Request::Kind::kPut   ? begin_put(*current_)
-                       : kind == Request::Kind::kGet ? begin_get(*current_)
-                                                     : begin_flush(*current_);
-  if (!is_last) return true;
-  current_.reset();
-  if (!outgoing_.empty()) {
-    outgoing_.back().ends = taken_;
-    return true;
-  }
-  sent_ = taken_;
-  note();
+  if (has_to_read && !may_read_for(to)) return false;
+  const bool is_last = kind == Request::Kind::kPut   ? begin_put(to, current)
+                       : kind == Request::Kind::kGet ? begin_get(to, current)
+                                                     : begin_flush(to, current);
+  if (is_last) to.requests.pop_front();
   return true;
 }
+
+/// Returns whether another reading for a put to a PE may begin. A PE may have as many as would be left. So one that
+/// takes its messages slowly leaves some to others.
+bool Proxy::may_read_for(const Peer& to) const { return to.readings < most_put_readings_ - put_readings_; }
 
 /// Several messages of a put are under way at a time: one is read while another is sent and a third is written. Small
 /// ones cost too much each.
@@ -54,7 +93,7 @@ Size Proxy::piece_of(Size bytes) const {
 }
 
 /// Returns whether it was the request's last message.
-bool Proxy::begin_put(Current& current) {
+bool Proxy::begin_put(Peer& to, Current& current) {
   const Request& request = current.request;
   Header header;
   header.kind = Kind::kPut;
@@ -68,51 +107,44 @@ bool Proxy::begin_put(Current& current) {
     header.word = request.word;
     header.value = request.value;
   }
-  outgoing_.push_back({header});
+  to.outgoing.push_back({header, current.number});
   if (request.holds_data) {
-    outgoing_.back().held = request.held;
+    to.outgoing.back().held = request.held;
   } else if (header.bytes > 0) {
     const auto* const from = static_cast<const std::byte*>(request.local) + current.done;
-    outgoing_.back().reading = setup_.access->read(from, header.bytes);
+    to.outgoing.back().reading = setup_.access->read(from, header.bytes);
+    ++to.readings;
+    ++put_readings_;
   }
   current.done += header.bytes;
-  peer(request.pe).is_unflushed = true;
   return current.done >= request.bytes;
 }
 
-bool Proxy::begin_get(Current& current) {
+bool Proxy::begin_get(Peer& to, Current& current) {
   const Request& request = current.request;
-  if (request.bytes == 0) return true;
   Header header;
   header.kind = Kind::kGet;
   header.to = request.pe;
   header.bytes = std::min(piece_, request.bytes - current.done);
   header.offset = request.offset + current.done;
-  ask(header, static_cast<std::byte*>(request.local) + current.done);
+  ask(to, header, static_cast<std::byte*>(request.local) + current.done, current.number);
   current.done += header.bytes;
   return current.done >= request.bytes;
 }
 
-bool Proxy::begin_flush(Current& current) {
-  while (current.next_peer < setup_.place.pes && !peer(current.next_peer).is_unflushed) ++current.next_peer;
-  if (current.next_peer == setup_.place.pes) {
-    flushes_.emplace(current.number, taken_);
-    return true;
-  }
+bool Proxy::begin_flush(Peer& to, const Current& current) {
   Header header;
   header.kind = Kind::kFlush;
-  header.to = current.next_peer;
-  peer(current.next_peer).is_unflushed = false;
-  ask(header, nullptr);
-  return false;
+  header.to = static_cast<int>(&to - peers_.data());
+  ask(to, header, nullptr, current.number);
+  return true;
 }
 
-/// Asks a PE for the current request.
-void Proxy::ask(Header header, std::byte* to) {
+/// Asks a PE for a request.
+void Proxy::ask(Peer& of, Header header, std::byte* to, std::uint64_t request) {
   header.value = ++questions_;
-  asked_[questions_] = {to, header.bytes, header.to, current_->number};
-  ++open_.try_emplace(current_->number, Open{0, current_->before}).first->second.answers;
-  outgoing_.push_back({header});
+  asked_[questions_] = {to, header.bytes, header.to, request};
+  of.outgoing.push_back({header, request});
 }
 
 }  // namespace tandem::wire

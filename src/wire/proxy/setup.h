@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "wire/access.h"
 #include "wire/heartbeats.h"
@@ -25,6 +26,10 @@ struct ProxySetup {
   /// Ends the world.
   std::function<void(const std::exception_ptr&)> on_error;
   std::optional<Heartbeat> heartbeat = {};
+  /// The time after which a PE that is not heard is lost, or a connection that broke is an error.
+  double silence_s = 3;
+  /// Returns a PE's name for errors.
+  std::function<std::string(int pe)> name_of = [](int pe) { return "PE " + std::to_string(pe); };
   /// How long the proxy looks for more work, after some, before it sleeps.
   std::chrono::microseconds search{0};
   /// Reaches the PE's memory.

@@ -22,7 +22,8 @@ struct AddressBook {
 struct ClockPe {
   int device = 0;
   DeviceStream* stream = nullptr;  ///< null: the PE is another process's
-  std::byte* mail = nullptr;       ///< Devices::clock_mail_bytes, in memory that all PEs reach
+  std::byte* mail = nullptr;       ///< Devices::clock_mail_bytes, in memory that the PEs of its host reach
+  bool is_far = false;             ///< the PE is on another host than PE 0
 };
 
 struct ProfilerSetup {
@@ -32,10 +33,10 @@ struct ProfilerSetup {
   AddressBook book;
   /// Waits for the processes of all PEs, if there are several.
   std::function<void()> meet;
-  /// Returns the number that PE 0's process gives; null: there is one process. Collective.
-  std::function<std::uint64_t(std::uint64_t)> from_first;
-  /// Returns, by PE, the clock of its host minus that of PE 0's; PE 0 gets the errors too. Null: all PEs read one
-  /// clock. Collective.
+  /// Returns the number that each PE's process gives; null: there is one process. Collective.
+  std::function<std::vector<std::uint64_t>(std::uint64_t)> numbers;
+  /// Returns, by PE, the clock of its host minus that of PE 0's; PE 0 gets the errors too. Null: there is one host.
+  /// Collective.
   std::function<std::vector<trace::ClockOffset>()> compare_hosts;
 };
 

@@ -36,6 +36,7 @@ Pes::Pes(Devices& devices, int pes, int device, int sharing, const WorldOptions&
       timeout_s_(bootstrap::seconds_of(options.timeout_s, "timeout_s", "TANDEM_TIMEOUT_S")),
       arrival_timeout_s_(
           bootstrap::seconds_of(options.arrival_timeout_s, "arrival_timeout_s", "TANDEM_ARRIVAL_TIMEOUT_S")),
+      silence_s_(bootstrap::seconds_of(3, "silence", "TANDEM_HEARTBEAT_S")),
       checks_calls_(options.check_calls) {
   if (pes > 0) set_node_size(pes);  // the rendezvous refuses other numbers
   machine_.gpu.sm_count = devices.share_of(machine_.gpu.sm_count, sharing);
@@ -54,6 +55,10 @@ void Pes::settle(int pe) const {
   if (wire::Proxy* const own = proxy(pe)) own->settle();
 }
 
+void Pes::end_gets(int pe) const {
+  if (wire::Proxy* const own = proxy(pe)) own->end_gets();
+}
+
 std::unique_ptr<wire::Proxy> Pes::make_proxy(int number, const bootstrap::Key& secret,
                                              std::unique_ptr<wire::Endpoint> endpoint,
                                              const std::shared_ptr<wire::Access>& access,
@@ -68,6 +73,8 @@ std::unique_ptr<wire::Proxy> Pes::make_proxy(int number, const bootstrap::Key& s
   setup.is_over = [this, own] { return is_over(own); };
   setup.on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
   setup.heartbeat = std::move(heartbeat);
+  setup.silence_s = silence_s_;
+  setup.name_of = [this](int pe) { return name_of(pe); };
   setup.search = bootstrap::microseconds_of(devices_.search_of_proxy(pes_of_computer()), "TANDEM_PROXY_SEARCH_US");
   return std::make_unique<wire::Proxy>(std::move(setup), std::move(endpoint), segment().bytes());
 }
@@ -93,7 +100,10 @@ void Pes::report(int number, const std::exception_ptr& error) {
 }
 
 StreamUse Pes::use(int number, const std::string& stream) {
-  const auto on_error = [this, number](const std::exception_ptr& error) { report(number, error); };
+  const auto on_error = [this, number](const std::exception_ptr& error) {
+    end_gets(number);
+    report(number, error);
+  };
   wire::Proxy* const own = proxy(number);
   wire::Mailbox* const mailbox = own == nullptr ? nullptr : &own->mailbox();
   wire::Access* const access = own == nullptr ? nullptr : &own->access();

@@ -1,6 +1,8 @@
 #pragma once
 /// The interface that streams and host programs use of a world on real devices, with threads or processes as PEs.
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +76,8 @@ class Pes {
   virtual wire::Proxy* proxy(int pe) const = 0;
   /// Blocks until the operations of PE `pe` on other nodes are complete there. Work of the PE has ended before.
   void settle(int pe) const;
+  /// Lets no get of PE `pe` of this process write to its destination any more, before the PE learns of the world's end.
+  void end_gets(int pe) const;
   /// Returns null if nothing is recorded.
   virtual Profiler* profiler() const { return nullptr; }
   /// Waits for the host programs of all PEs. Throws if one of them has failed.
@@ -95,6 +99,10 @@ class Pes {
   void set_node_size(int size);
   /// Returns whether kernels reach some PEs through a mailbox alone.
   bool needs_proxies() const { return node_size_ < num_pes_ && devices_.has_mailbox(); }
+  /// Returns the time after which a PE of another node that is not heard, or not reached any more, is lost.
+  double silence_s() const { return silence_s_; }
+  /// Returns a PE's name for errors.
+  virtual std::string name_of(int pe) const { return fmt::format("PE {}", pe); }
   /// Returns how many PEs run on this computer.
   virtual int pes_of_computer() const { return num_pes_; }
   /// Starts the proxy of PE `number` of this process.
@@ -133,6 +141,7 @@ class Pes {
   bool early_launch_;
   double timeout_s_;
   double arrival_timeout_s_;
+  double silence_s_;
   bool checks_calls_;
   mutable std::atomic<bool> has_ended_waits_{false};
   std::unique_ptr<LoadedKernels> kernels_;

@@ -8,25 +8,24 @@
 namespace tandem::world {
 
 void Processes::start_profiler(const WorldOptions& options) {
-  if (needs_proxies() && devices().kind() == DeviceKind::kGpu)
-    throw Unsupported("record: kernels between nodes of GPUs have no form that records");
   const Size mail_bytes = devices().clock_mail_bytes();
   const Size offset = allocator_.allocate_symmetric(me(), MemoryKind::kControl, mail_bytes, "clock mail", mail_bytes);
   clear(pe_, me(), offset, mail_bytes, MemoryKind::kControl);
   ProfilerSetup setup;
   for (int pe = 0; pe < num_pes(); ++pe) {
     std::byte* const mail = segment_.base() + pe * segment_.stride() + offset;
-    setup.pes.push_back(pe == me() ? ClockPe{pe_.device, pe_.stream.get(), mail} : ClockPe{0, nullptr, mail});
+    const bool is_far = pe >= pes_of_host_;
+    setup.pes.push_back(pe == me() ? ClockPe{pe_.device, pe_.stream.get(), mail, is_far}
+                                   : ClockPe{0, nullptr, mail, is_far});
   }
   setup.meet = [this] { member_.barrier("clocks are compared"); };
-  setup.from_first = [this](std::uint64_t own) {
-    return Reader(member_.all_gather(Writer().u64(own).result(), "a number of PE 0").front()).u64();
+  setup.numbers = [this](std::uint64_t own) {
+    std::vector<std::uint64_t> all;
+    for (const Bytes& its : member_.all_gather(Writer().u64(own).result(), "numbers of a recording"))
+      all.push_back(Reader(its).u64());
+    return all;
   };
-  if (has_hosts()) {
-    clocks_ = std::make_unique<HostClocks>(*this, offset);
-    setup.compare_hosts = [this] { return clocks_->compare(); };
-    member_.barrier("words of clocks are cleared");
-  }
+  if (has_hosts()) setup.compare_hosts = [this] { return HostClocks(*this).compare(); };
   profiler_ = make_profiler(*this, std::move(setup), options);
   profiler_->align();
 }

@@ -253,7 +253,6 @@ wire::Heartbeat Processes::heartbeat(wire::Access& access) {
     return reinterpret_cast<Signal*>(&reinterpret_cast<cuda::WaitWords*>(wait_words_of(pe))->look);
   };
   wire::Heartbeat heartbeat;
-  heartbeat.silence_s = bootstrap::seconds_of(3, "silence", "TANDEM_HEARTBEAT_S");
   heartbeat.host_size = pes_of_host_;
   heartbeat.pulses = reinterpret_cast<wire::Pulse*>(pulse_memory_->on(0));
   heartbeat.look = [own = look(me()), &access] { return access.value_of(*own); };
@@ -266,7 +265,7 @@ wire::Heartbeat Processes::heartbeat(wire::Access& access) {
     };
     heartbeat.on_news = [this](int pe, View news) { take_calls(pe, news); };
   }
-  heartbeat.on_silence = [this, silence_s = heartbeat.silence_s](const std::vector<int>& pes) { lose(pes, silence_s); };
+  heartbeat.on_silence = [this](const std::vector<int>& pes) { lose(pes); };
   return heartbeat;
 }
 
@@ -278,13 +277,13 @@ void Processes::take_calls(int pe, View news) {
   }
 }
 
-void Processes::lose(const std::vector<int>& pes, double silence_s) {
+void Processes::lose(const std::vector<int>& pes) {
   std::string names;
   for (const int pe : pes) names += (names.empty() ? "" : ", ") + name_of(pe);
   member_.fail_here({bootstrap::FailureKind::kRuntimeFailure,
                      fmt::format("{} not heard for {} s: the process or its host is stopped, or the link is cut "
                                  "(TANDEM_HEARTBEAT_S)",
-                                 names, silence_s)});
+                                 names, silence_s())});
 }
 
 /// Requires a GPU for each process of a host, since blocks of two processes are not on a GPU at once. A kernel would
@@ -399,7 +398,10 @@ std::optional<bootstrap::Failure> Processes::end(int, std::optional<std::uint32_
 
 /// A kernel's report becomes text only in the thread that synchronizes, which owns the names of memory.
 void Processes::check_alive() const {
-  if (const auto failure = member_.failure()) failure->raise();
+  if (const auto failure = member_.failure()) {
+    end_gets(me());
+    failure->raise();
+  }
   const volatile WaitReport& report = *pe_.report;
   if (report.set == cuda::kCallsOfOtherCounts || report.set == cuda::kOtherCalls)
     throw InvalidArgument("calls of the PEs differ; synchronizing a stream says which");

@@ -10,8 +10,6 @@
 
 namespace tandem::world {
 
-class HostClocks;
-
 class Processes : public Pes {
  public:
   Processes(Devices& devices, const UniqueId& id, int pe, int pes, int device, const WorldOptions& options);
@@ -65,12 +63,12 @@ class Processes : public Pes {
   int count_pes_of_host() const;
   int pes_of_computer() const override { return exchange_.pes_of_computer(); }
   std::byte* data_begin() const;
-  std::string name_of(int pe) const;
+  std::string name_of(int pe) const override;
   void start_proxy();
   wire::Heartbeat heartbeat(wire::Access& access);
   void take_calls(int pe, View news);
   void wait_for_hosts(const std::vector<std::string>& addresses) const;
-  void lose(const std::vector<int>& pes, double silence_s);
+  void lose(const std::vector<int>& pes);
   Pe take_device(int device);
   void prepare(const WorldOptions& options);
   void wait_for_device() const;
@@ -98,7 +96,6 @@ class Processes : public Pes {
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<bootstrap::SharedMemory> pulse_memory_;
   std::unique_ptr<wire::Proxy> proxy_;
-  std::unique_ptr<HostClocks> clocks_;  // null: one host, or nothing is recorded
 };
 
 }  // namespace tandem::world

@@ -27,6 +27,7 @@ void PeStream::synchronize() {
   stream_->synchronize();
   const volatile WaitReport& report = *pes_.pe(pe_).report;
   if (report.set != 0) {
+    pes_.end_gets(pe_);
     bootstrap::Failure failure = abort_report(pes_, pe_);
     pes_.abort_waits(pe_, failure);
     failure.text = fmt::format("PE {}: {}", pe_, failure.text);
@@ -34,6 +35,7 @@ void PeStream::synchronize() {
   }
   const std::uint32_t by = report.ended_by;
   if (auto end = pes_.end(pe_, by == 0 ? std::nullopt : std::optional(by))) {
+    pes_.end_gets(pe_);
     if (const std::string own = ended_wait_of(pes_, pe_); !own.empty()) end->text += "; " + own;
     end->raise();
   }

@@ -2,6 +2,7 @@
 /// The tests' access to the simulated GPUs of their process.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "cuda/simulated/names.h"
@@ -33,6 +34,8 @@ int retained(int device);
 int contexts_of_thread();
 /// As calls of the runtime do that need a GPU: where the thread has none, the one that cudaSetDevice chose, or GPU 0.
 void start_current();
+/// By how many nanoseconds the GPU's timer is ahead of the host's clock.
+void set_ahead(int device, std::int64_t ns);
 /// Memory that other processes can map, as an allocator with expandable segments gives it. Stays.
 void* exportable_memory(int device, std::size_t bytes);
 

@@ -1,6 +1,9 @@
 // A replacement of the kernels. Waits behave like the kernels' waits (tandem/impl/cuda/watchdog.cuh), and the test of
 // the links finds no wrong word. There are no collectives and GEMMs, but plans of two_shot with f32 can be made.
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "cuda/device/gather_rows.h"
 #include "cuda/device/gemm.h"
@@ -21,11 +24,25 @@ namespace {
 
 std::atomic<bool> has_gemm_kernels{false};
 std::atomic<bool> has_fused{true};
+std::array<std::atomic<std::int64_t>, test::kSimulatedGpus> ahead_ns{};
+
+/// Returns what the timer of a GPU shows.
+std::uint64_t timer_of(int device) {
+  const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(now.count() + ahead_ns[static_cast<std::size_t>(device)]);
+}
+
+int current_device() {
+  int device = 0;
+  cudaGetDevice(&device);
+  return device;
+}
 
 }  // namespace
 
 void test::have_gemm_kernels(bool have) { has_gemm_kernels = have; }
 void test::have_fused_gemms(bool have) { has_fused = have; }
+void test::set_ahead(int device, std::int64_t ns) { ahead_ns[static_cast<std::size_t>(device)] = ns; }
 
 }  // namespace tandem
 
@@ -46,11 +63,24 @@ void launch_self_test_reads(cudaStream_t, const SelfTest&, std::uint32_t*) {}
 
 void launch_ping(cudaStream_t, Mail*, Mail*, trace::Exchange*, int, std::uint32_t) {}
 void launch_pong(cudaStream_t, Mail*, Mail*, int, std::uint32_t) {}
-void launch_answers(cudaStream_t, HostMail*, int, std::uint32_t) {}
+/// Answers beside the host, which asks after this call.
+void launch_answers(cudaStream_t, HostMail* mail, int rounds, std::uint32_t before) {
+  std::thread([mail, rounds, before, device = current_device()] {
+    for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(rounds); ++i) {
+      while (__atomic_load_n(&mail->question, __ATOMIC_ACQUIRE) != before + i) std::this_thread::yield();
+      mail->time = timer_of(device);
+      __atomic_store_n(&mail->answer, before + i, __ATOMIC_RELEASE);
+    }
+  }).detach();
+}
 void load_clock_kernels() {}
 void launch_profiled_write(cudaStream_t, const RecordArea&, Signal*, Epoch) {}
 void launch_profiled_wait(cudaStream_t, const RecordArea&, const Context&, const Signal*, Epoch) {}
-void launch_stamp(cudaStream_t, const RecordArea&) {}
+void launch_stamp(cudaStream_t, const RecordArea& area) {
+  *area.records = Record{};
+  area.records->begin = timer_of(current_device());
+  area.records->kind = RecordKind::kBlock;
+}
 void load_profiled_signals() {}
 
 void register_library_kernels() {}
