@@ -14,6 +14,7 @@ namespace tandem::cuda {
 /// A PE's part in the comparison.
 struct ClockPe {
   int device = 0;
+  int clock = 0;                  ///< of its GPU; PEs of one GPU have the same number
   cudaStream_t stream = nullptr;  ///< null: the PE is another process's
   Mail* mail = nullptr;           ///< one, in memory that all PEs reach
 };
@@ -23,8 +24,7 @@ inline constexpr double kTimerStepNs = 32;
 
 class Clocks {
  public:
-  /// `meet` waits for all PEs' processes if there are several. Each PE then has a GPU of its own, and the process of PE
-  /// 0 knows the offsets.
+  /// `meet` waits for all PEs' processes if there are several. The process of PE 0 then knows the offsets.
   explicit Clocks(std::vector<ClockPe> pes, std::function<void()> meet = nullptr);
   ~Clocks();
   Clocks(const Clocks&) = delete;
@@ -53,9 +53,7 @@ class Clocks {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   }
-  bool has_own_clock(std::size_t pe) const {
-    return meet_ != nullptr ? pe != 0 : pes_[pe].device != pes_.front().device;
-  }
+  bool has_own_clock(std::size_t pe) const { return pes_[pe].clock != pes_.front().clock; }
   trace::ClockOffset with_peer(const ClockPe& peer);
   trace::ClockOffset with_host();
 

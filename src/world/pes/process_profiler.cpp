@@ -16,7 +16,9 @@ void Processes::start_profiler(const WorldOptions& options) {
   ProfilerSetup setup;
   for (int pe = 0; pe < num_pes(); ++pe) {
     std::byte* const mail = segment_.base() + pe * segment_.stride() + offset;
-    setup.pes.push_back(pe == me() ? ClockPe{pe_.device, pe_.stream.get(), mail} : ClockPe{0, nullptr, mail});
+    const int clock = device_numbers_[static_cast<std::size_t>(pe)];
+    setup.pes.push_back(pe == me() ? ClockPe{pe_.device, clock, pe_.stream.get(), mail}
+                                   : ClockPe{0, clock, nullptr, mail});
   }
   setup.meet = [this] { member_.barrier("clocks are compared"); };
   setup.from_first = [this](std::uint64_t own) {
