@@ -93,6 +93,8 @@ class Pes {
 
   /// Makes every `size` consecutive PEs a node. The constructor makes one node of all PEs.
   void set_node_size(int size);
+  /// Gives the machine another name. Times that were measured under one name are not used under another.
+  void name_machine(const std::string& name) { machine_.name = name; }
   /// Returns whether kernels reach some PEs through a mailbox alone.
   bool needs_proxies() const { return node_size_ < num_pes_ && devices_.has_mailbox(); }
   /// Returns how many PEs run on this computer.

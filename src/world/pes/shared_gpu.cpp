@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/log.h"
@@ -80,6 +81,10 @@ std::vector<int> number_devices(bootstrap::WorldMember& member, Devices& devices
       });
     });
   return numbers;
+}
+
+bool are_shared(const std::vector<int>& numbers) {
+  return std::set<int>(numbers.begin(), numbers.end()).size() < numbers.size();
 }
 
 }  // namespace tandem::world

@@ -12,5 +12,7 @@ namespace tandem::world {
 /// Unsupported if there are such and TANDEM_SHARE_GPU does not allow them. Throws InvalidArgument if PEs differ in the
 /// variable, or one has a value that does not exist. Collective.
 std::vector<int> number_devices(bootstrap::WorldMember& member, Devices& devices, int device);
+/// Returns whether two PEs have the same number.
+bool are_shared(const std::vector<int>& numbers);
 
 }  // namespace tandem::world
