@@ -1,4 +1,5 @@
 // Processes on one GPU, which TANDEM_SHARE_GPU allows.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,13 +45,15 @@ std::string outcome_of(const UniqueId& id, int pe, int pes, const PeProcess& own
     if (pe == 0)
       for (int other = 0; other < pes; ++other) process.world().copy_in(word.on(other), &other, sizeof(int));
     process.world().barrier();
-    return word.local()[0] == pe ? "a world on " + process.world().machine().name : "a world with wrong data";
+    const Machine& machine = process.world().machine();
+    if (word.local()[0] != pe) return "a world with wrong data";
+    return fmt::format("a world on {} with {} copy engines", machine.name, machine.gpu.copy_engines);
   } catch (const std::exception& error) {
     return error.what();
   }
 }
 
-/// Returns what each of these PEs got, which are processes: "a world on MACHINE", or the text of its error.
+/// Returns what each of these PEs got, which are processes: "a world on MACHINE ...", or the text of its error.
 std::vector<std::string> outcomes(const std::vector<PeProcess>& pes) {
   const UniqueId id = UniqueId::create();
   std::vector<int> outputs;
@@ -89,7 +92,7 @@ TEST(ProcessesOnOneGpu, AreRefused) {
 
 TEST(ProcessesOnOneGpu, AreAllowed) {
   const auto texts = outcomes({{"1", 3}, {"1", 4}, {"1", 3}});
-  EXPECT_THAT(texts, Each(::testing::EndsWith("\na world on simulated, shared by processes")));
+  EXPECT_THAT(texts, Each(::testing::EndsWith("\na world on simulated, shared by processes with 0 copy engines")));
   EXPECT_THAT(texts[0], HasSubstr("PE 2 shares a GPU with PE 0 (TANDEM_SHARE_GPU=1)"));
   EXPECT_EQ(texts[1].find("warning"), std::string::npos) << "the log has one line of a world: " << texts[1];
 }
@@ -108,7 +111,8 @@ TEST(ProcessesOnOneGpu, NeedAValueThatExists) {
 TEST(ProcessesOnOneGpu, NeedTurns) {
   const auto with_mps = [] { set_attribute(cudaDevAttrMpsEnabled, 1); };
   EXPECT_THAT(outcomes({{"1", 0, with_mps}, {"1", 0, with_mps}}), Each(HasSubstr("cannot be shared: CUDA's MPS")));
-  EXPECT_THAT(outcomes({{"1", 0, with_mps}, {"1", 1, with_mps}}), Each(::testing::EndsWith("a world on simulated")));
+  EXPECT_THAT(outcomes({{"1", 0, with_mps}, {"1", 1, with_mps}}),
+              Each(::testing::EndsWith("a world on simulated with 3 copy engines")));
   const auto exclusive = [] { set_attribute(cudaDevAttrComputeMode, cudaComputeModeExclusiveProcess); };
   EXPECT_THAT(outcomes({{"1", 0, exclusive}, {"1", 0, exclusive}}), Each(HasSubstr("nvidia-smi -c DEFAULT")));
 }

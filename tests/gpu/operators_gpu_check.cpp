@@ -209,14 +209,15 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
     return 2;
   }
   if (pes == 0) pes = is_launched() ? std::atoi(std::getenv("WORLD_SIZE")) : gpus;
-  const bool shares_blocks = pes > gpus && !is_launched();  // processes on one GPU take turns
-  const OperatorRoundCases cases(pes, shares_blocks ? static_cast<int>(ceil_div(pes, gpus)) : 1);
+  const bool is_shared = pes > gpus;
+  const auto at_once = is_launched() ? Size{1} : ceil_div(pes, gpus);  // processes on one GPU take turns
+  const OperatorRoundCases cases(pes, static_cast<int>(at_once));
   std::vector<Group> groups{{"forms", cases.forms()}, {"rows", cases.rows()}, {"several", cases.several()},
                             {"shots", cases.shots()}, {"few", cases.few()},   {"deep", cases.deep()},
                             {"waves", cases.waves()}, {"bits", cases.bits()}};
-  // Nothing promises that copies of threads that share a GPU, and its queues, do not stand behind each other.
+  // Nothing promises that copies of PEs that share a GPU do not stand behind each other, or behind kernels.
   const auto leave_out_copy_engines = [&](auto& some) {
-    if (shares_blocks) std::erase_if(some, [](const auto& c) { return c.options.copy_by == CopyBy::kCopyEngine; });
+    if (is_shared) std::erase_if(some, [](const auto& c) { return c.options.copy_by == CopyBy::kCopyEngine; });
   };
   for (Group& group : groups) leave_out_copy_engines(group.cases);
   Verification all;
@@ -250,7 +251,7 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
   leave_out_copy_engines(layers);
   run_epilogues("finish", epilogues);
   run_epilogues("layers", layers);
-  const auto together = layers_cases(!shares_blocks);
+  const auto together = layers_cases(!is_shared);
   run("together", together.size(),
       [&](Verification& verification) { return check_together(together, pes, replays, verification); });
   std::printf("%d passed, %d failed\n", all.passed, all.failed);

@@ -68,7 +68,7 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
 /// Checks that all PEs have the same options, and sets up the rest of the world.
 void Processes::prepare(const WorldOptions& options) {
   const int pe = me();
-  if (are_shared(device_numbers_)) name_machine(machine().name + ", shared by processes");
+  if (are_shared(device_numbers_)) note_turns();
   const int node_size = node_size_of(pes_of_host_);
   check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(node_size)).result(), "nodes"), pe,
               "TANDEM_NODE_SIZE, or the number of PEs of a host");
