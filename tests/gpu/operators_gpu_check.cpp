@@ -2,10 +2,9 @@
 //
 //   operators_gpu_check [--pes N] [REPLAYS] [GROUP...]
 //
-// N: PEs, threads that share GPUs where there are fewer of those; then SMs move everything. Processes share them with
-// TANDEM_SHARE_GPU=1. REPLAYS: of captured
-// graphs, with data that change (default 3). Groups alone: forms, rows, several, shots, few, deep, waves, bits, finish,
-// layers or together.
+// N: PEs, threads that share GPUs where there are fewer of those; then SMs move everything. Processes share GPUs with
+// TANDEM_SHARE_GPU=1. REPLAYS: of captured graphs, with data that change (default 3). Groups alone: forms, rows,
+// several, shots, few, deep, waves, bits, finish, layers or together.
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
