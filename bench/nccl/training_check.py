@@ -6,11 +6,12 @@ Start it twice, with NCCL and with Tandem, and compare:
   python3 bench/nccl/training_check.py --out nccl.json
   tandem launch -n 1 --nccl python3 bench/nccl/training_check.py --out tandem.json --expected nccl.json
 
-Parts: calls of torch.distributed with results worked out here; DDP and FSDP training, whose losses it notes; tokens of a
-small Llama with tp_plan="auto" and random weights. With --expected these have to be the same. `--device cpu` uses Gloo.
+Parts: calls of torch.distributed with results worked out here; losses of DDP and FSDP training, and tokens of a small Llama
+with tp_plan="auto" and random weights, beside those of one process. With --expected these have to be the same as in that
+run. `--device cpu` uses Gloo.
 
-There is a rank for each GPU. One rank has no peers, so messages between ranks are then left out, by name. A rank that
-fails or is late ends the others; all is over after --seconds.
+There is a rank for each GPU; with TANDEM_SHARE_GPU=1 Tandem takes more --ranks. One rank has no peers, so messages between
+ranks are then left out, by name. A rank that fails or is late ends the others; all is over after --seconds.
 """
 import argparse
 import faulthandler
@@ -49,9 +50,10 @@ def run_part(c, name):
 def run_rank(options, folder, rank):
     """The life of one rank; writes what it found to a file of its own."""
     ranks.begin_rank(options.until - time.monotonic())
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(options.ranks), MASTER_ADDR="127.0.0.1",
-                      MASTER_PORT=str(options.port))
-    device = torch.device(options.device, rank) if options.device == "cuda" else torch.device("cpu")
+    local = rank % torch.cuda.device_count() if options.device == "cuda" else rank
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(local), WORLD_SIZE=str(options.ranks), MASTER_ADDR="127.0.0.1",
+                      LOCAL_WORLD_SIZE=str(options.ranks), MASTER_PORT=str(options.port))
+    device = torch.device(options.device, local) if options.device == "cuda" else torch.device("cpu")
     c = Checks(device, ranks.Place(folder, rank, options.ranks), options.stacks_after)
     c.folder = os.path.join(folder, "model")
     c.say("the process group begins")
@@ -97,7 +99,8 @@ def parsed():
     if gpus == 0:
         parser.error("--device: cuda given, allowed without a GPU is cpu")
     options.ranks = (gpus or 2) if options.ranks is None else options.ranks
-    if options.ranks < 1 or options.ranks > (gpus or options.ranks):
+    shares = os.environ.get("TANDEM_SHARE_GPU") == "1"
+    if options.ranks < 1 or options.ranks > (gpus or options.ranks) and not shares:
         parser.error(f"--ranks: {options.ranks} given, allowed is 1 to the number of GPUs, {gpus or 'any on CPUs'}")
     for part in options.parts.split(","):
         if part not in PARTS:

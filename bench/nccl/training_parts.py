@@ -129,25 +129,39 @@ def calls(c):
     dist.barrier()
 
 
-def trained(c, wrap):
-    """Returns the losses of ten steps of a small model."""
+def small_model(c):
     torch.manual_seed(1)
     layers = [torch.nn.Linear(256, 256) for _ in range(4)]
-    model = wrap(torch.nn.Sequential(*[part for layer in layers for part in (layer, torch.nn.ReLU())]).to(c.device))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    torch.manual_seed(2 + c.rank)
-    data, losses = torch.randn(64, 256, device=c.device), []
+    return torch.nn.Sequential(*[part for layer in layers for part in (layer, torch.nn.ReLU())]).to(c.device)
+
+
+def data_of(c, rank):
+    torch.manual_seed(2 + rank)
+    return torch.randn(64, 256, device=c.device)
+
+
+def steps(model, data):
+    """Returns, by step, the losses of all `data` in ten steps of a model."""
+    optimizer, losses = torch.optim.AdamW(model.parameters(), lr=1e-3), []
     for _ in range(10):
         optimizer.zero_grad()
-        loss = (model(data) - data).square().mean()
-        loss.backward()
+        parts = [(model(one) - one).square().mean() for one in data]
+        torch.stack(parts).mean().backward()
         optimizer.step()
-        losses.append(loss.item())
+        losses.append([part.item() for part in parts])
     return losses
 
 
+def trained(c, name, wrap):
+    """Notes the losses of this rank, and compares them with those of one process that has the data of all ranks."""
+    alone = steps(small_model(c), [data_of(c, rank) for rank in range(c.ranks)])
+    c.noted[name] = [loss for (loss,) in steps(wrap(small_model(c)), [data_of(c, c.rank)])]
+    wanted = torch.tensor([losses[c.rank] for losses in alone])
+    c.check(f"{name}: losses of one process", torch.allclose(torch.tensor(c.noted[name]), wanted, rtol=1e-3))
+
+
 def ddp(c):
-    c.noted["ddp"] = trained(c, torch.nn.parallel.DistributedDataParallel)
+    trained(c, "ddp", torch.nn.parallel.DistributedDataParallel)
 
 
 def fsdp(c):
@@ -159,7 +173,7 @@ def fsdp(c):
                 fully_shard(layer)
         return fully_shard(model)
 
-    c.noted["fsdp"] = trained(c, wrap)
+    trained(c, "fsdp", wrap)
 
 
 def save_model(folder):
@@ -171,11 +185,17 @@ def save_model(folder):
 
 
 def generate(c):
-    import transformers
-    model = transformers.AutoModelForCausalLM.from_pretrained(c.folder, tp_plan="auto", dtype=torch.float32)
-    prompt = torch.arange(1, 33, device=c.device).reshape(1, 32)
-    tokens = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=24, do_sample=False, pad_token_id=0)
-    c.noted["tokens"] = tokens[0].tolist()
+    from transformers import AutoModelForCausalLM
+
+    def tokens_of(model):
+        prompt = torch.arange(1, 33, device=c.device).reshape(1, 32)
+        tokens = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=24, do_sample=False,
+                                pad_token_id=0)
+        return tokens[0].tolist()
+
+    c.noted["tokens"] = tokens_of(AutoModelForCausalLM.from_pretrained(c.folder, tp_plan="auto", dtype=torch.float32))
+    alone = tokens_of(AutoModelForCausalLM.from_pretrained(c.folder, dtype=torch.float32).to(c.device))
+    c.check("generate: tokens of one process", c.noted["tokens"] == alone)
 
 
 PARTS = {"calls": calls, "ddp": ddp, "fsdp": fsdp, "generate": generate}

@@ -1,7 +1,7 @@
-// Checks the C API (tandem.h) on this machine's GPUs, as its users call it. It starts itself once for each GPU, and
-// once more for each part. It prints failures, and "N passed, N failed". The exit code is 1 if anything failed.
+// Checks the C API (tandem.h) on this machine's GPUs, as its users call it. It starts itself once for each PE, and once
+// more for each part. It prints failures, and "N passed, N failed". The exit code is 1 if anything failed.
 //
-//   c_api_gpu_check [PART]
+//   c_api_gpu_check [PES [PART]]    PEs (default: the GPUs; with TANDEM_SHARE_GPU=1 there may be more); one part alone
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,11 +32,12 @@ int run_peer(const std::string& name) {
   }
 }
 
-pid_t start(const std::string& part, int pe, int pes) {
+pid_t start(const std::string& part, int pe, int pes, int gpus) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
   const auto set = [](const char* variable, const std::string& value) { setenv(variable, value.c_str(), 1); };
-  for (const char* const variable : {"RANK", "LOCAL_RANK"}) set(variable, std::to_string(pe));
+  set("RANK", std::to_string(pe));
+  set("LOCAL_RANK", std::to_string(pe % gpus));
   for (const char* const variable : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) set(variable, std::to_string(pes));
   set("MASTER_ADDR", "127.0.0.1");
   set("MASTER_PORT", "1");
@@ -69,18 +70,20 @@ int main(int argc, char** argv) {
     std::printf("no GPU\n");
     return 2;
   }
+  const int pes = first.empty() ? gpus : std::atoi(first.c_str());
+  const std::string only = argc > 2 ? argv[2] : "";
   int failed = 0;
   int passed = 0;
   for (const CApiPart& part : c_api_parts()) {
-    if (!first.empty() && first != part.name) continue;
+    if (!only.empty() && only != part.name) continue;
     const auto begin = std::chrono::steady_clock::now();
     std::vector<pid_t> peers;
-    for (int pe = 0; pe < gpus; ++pe) peers.push_back(start(part.name, pe, gpus));
+    for (int pe = 0; pe < pes; ++pe) peers.push_back(start(part.name, pe, pes, gpus));
     bool is_well = true;
     for (const pid_t peer : peers) is_well = exit_code(peer) == 0 && is_well;
     ++(is_well ? passed : failed);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    std::printf("%s on %d PEs: %s, %.2f s\n", part.name, gpus, is_well ? "passed" : "failed", took.count());
+    std::printf("%s on %d PEs: %s, %.2f s\n", part.name, pes, is_well ? "passed" : "failed", took.count());
     std::fflush(stdout);
   }
   std::printf("%d passed, %d failed\n", passed, failed);

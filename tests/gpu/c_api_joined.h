@@ -2,6 +2,8 @@
 /// Common parts of c_api_gpu_check: a world through tandem.h, memory with words in it, and expectations.
 #include <cuda_runtime.h>
 
+#include <cstdio>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -84,7 +86,12 @@ struct Joined {
     well(tandem_world_split(&world, whole.world, color, key, nullptr));
     number();
   }
-  ~Joined() { tandem_world_destroy(world); }
+  /// After a failure it prints why a wait on the device ended, which only a synchronizing call knows.
+  ~Joined() {
+    if (std::uncaught_exceptions() > exceptions_before_ && tandem_synchronize(world, nullptr) != TANDEM_SUCCESS)
+      std::printf("PE %d: %s\n", pe, tandem_last_error());
+    tandem_world_destroy(world);
+  }
   Joined(const Joined&) = delete;
   Joined& operator=(const Joined&) = delete;
 
@@ -93,6 +100,8 @@ struct Joined {
     pe = tandem_pe(world);
     n = tandem_num_pes(world);
   }
+
+  int exceptions_before_ = std::uncaught_exceptions();
 };
 
 inline void check_all_reduce(const Joined& all, cudaStream_t stream) {

@@ -1,9 +1,11 @@
 // Checks worlds of several nodes on the GPUs that it finds. PEs are threads, which share a GPU where there are few.
 // Each PE or each pair of PEs is a node. In the part "processes" each of several GPUs is a host with a process of its
-// own. Prints failures, and "N passed, N failed"; exit code 1 if anything failed.
+// own; with TANDEM_SHARE_GPU=1, one GPU has two. Prints failures, and "N passed, N failed"; exit code 1 if anything
+// failed.
 //
 //   hosts_gpu_check [collectives|streams|waiting|operators ...]     parts (default: all, and those of processes)
 //   hosts_gpu_check processes [streams|captured|collectives|replays|operators|killed|times ...]     (default: all)
+#include <algorithm>
 #include <cstdlib>
 #include <span>
 #include <string_view>
@@ -84,16 +86,17 @@ void check_operators(const Nodes& nodes) {
 }  // namespace
 
 int run_hosts_check(std::span<char* const> parts) {
+  const int gpus = cuda_devices();
+  const int hosts = std::getenv("TANDEM_SHARE_GPU") == nullptr ? gpus : std::max(gpus, 2);
   if (!parts.empty() && std::string_view(parts[0]) == "processes") {
-    if (cuda_devices() > 1) check_processes(cuda_devices(), {parts.begin() + 1, parts.end()});
+    if (hosts > 1) check_processes(hosts, {parts.begin() + 1, parts.end()});
     return finish();
   }
   const auto wants = [&](const char* part) {
     return parts.empty() ||
            std::any_of(parts.begin(), parts.end(), [&](const char* p) { return std::string(p) == part; });
   };
-  const int gpus = cuda_devices();
-  if (parts.empty() && gpus > 1) check_processes(gpus, {});
+  if (parts.empty() && hosts > 1) check_processes(hosts, {});
   if (wants("streams")) {
     const VirtualNodes size(1);
     for (const int pes : {2, 3})

@@ -1,4 +1,4 @@
-// Worlds of processes, each of which is a host with a GPU of its own.
+// Worlds of processes, each of which is a host with a GPU.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ double us_since(Clock::time_point begin) {
 
 CudaOptions options_of(const Place& place) {
   CudaOptions options = checked_world();
-  options.device = place.pe;
+  options.device = place.pe % cuda_devices();
   options.join_timeout_s = 30;
   return options;
 }

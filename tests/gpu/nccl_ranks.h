@@ -35,7 +35,10 @@ inline void require(cudaError_t result) {
 /// A rank and the memory that its calls use.
 struct Rank : Member {
   void use() const {
-    if (!on_host()) require(cudaSetDevice(number));
+    if (on_host()) return;
+    int gpus = 0;
+    require(cudaGetDeviceCount(&gpus));
+    require(cudaSetDevice(number % gpus));
   }
   void* allocate(std::size_t bytes) const {
     void* memory = nullptr;

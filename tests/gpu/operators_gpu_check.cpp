@@ -2,9 +2,9 @@
 //
 //   operators_gpu_check [--pes N] [REPLAYS] [GROUP...]
 //
-// N: PEs, threads that share GPUs where there are fewer of those; then SMs move everything. REPLAYS: of captured
-// graphs, with data that change (default 3). Groups alone: forms, rows, several, shots, few, deep, waves, bits, finish,
-// layers or together.
+// N: PEs, threads that share GPUs where there are fewer of those; then SMs move everything. Processes share GPUs with
+// TANDEM_SHARE_GPU=1. REPLAYS: of captured graphs, with data that change (default 3). Groups alone: forms, rows,
+// several, shots, few, deep, waves, bits, finish, layers or together.
 //
 // Each group is a world of its own, so that one that fails leaves the others alone. PEs also count for themselves.
 
@@ -207,14 +207,16 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
     std::printf("no GPU\n");
     return 2;
   }
-  if (pes == 0) pes = gpus;
-  const OperatorRoundCases cases(pes, static_cast<int>(ceil_div(pes, gpus)));
+  if (pes == 0) pes = is_launched() ? std::atoi(std::getenv("WORLD_SIZE")) : gpus;
+  const bool is_shared = pes > gpus;
+  const auto at_once = is_launched() ? Size{1} : ceil_div(pes, gpus);  // processes on one GPU take turns
+  const OperatorRoundCases cases(pes, static_cast<int>(at_once));
   std::vector<Group> groups{{"forms", cases.forms()}, {"rows", cases.rows()}, {"several", cases.several()},
                             {"shots", cases.shots()}, {"few", cases.few()},   {"deep", cases.deep()},
                             {"waves", cases.waves()}, {"bits", cases.bits()}};
-  // Nothing promises that copies of PEs that share a GPU, and its queues, do not stand behind each other.
+  // Nothing promises that copies of PEs that share a GPU do not stand behind each other, or behind kernels.
   const auto leave_out_copy_engines = [&](auto& some) {
-    if (pes > gpus) std::erase_if(some, [](const auto& c) { return c.options.copy_by == CopyBy::kCopyEngine; });
+    if (is_shared) std::erase_if(some, [](const auto& c) { return c.options.copy_by == CopyBy::kCopyEngine; });
   };
   for (Group& group : groups) leave_out_copy_engines(group.cases);
   Verification all;
@@ -248,7 +250,7 @@ int check_all(int pes, int replays, const std::vector<std::string>& only) {
   leave_out_copy_engines(layers);
   run_epilogues("finish", epilogues);
   run_epilogues("layers", layers);
-  const auto together = layers_cases(pes <= gpus);
+  const auto together = layers_cases(!is_shared);
   run("together", together.size(),
       [&](Verification& verification) { return check_together(together, pes, replays, verification); });
   std::printf("%d passed, %d failed\n", all.passed, all.failed);

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 DEVICE = os.environ.get("TANDEM_TEST_DEVICE", "cpu")
-"""Where a program makes its tensors: `cpu`, or `cuda` with a GPU for each process (python_gpu_check.py)."""
+"""Where a program makes its tensors: `cpu`, or `cuda` (python_gpu_check.py)."""
 
 
 def join(backend: str = "gloo") -> tuple[int, int]:
@@ -19,7 +19,7 @@ def join(backend: str = "gloo") -> tuple[int, int]:
         return rank, size
     torch.set_num_threads(1)
     if DEVICE == "cuda":
-        torch.cuda.set_device(rank)
+        torch.cuda.set_device(rank % torch.cuda.device_count())
         torch.set_default_device("cuda")
         backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(
@@ -41,7 +41,8 @@ def check_close(what: object, got: torch.Tensor, wanted: torch.Tensor) -> None:
 
 
 def gathered(x: torch.Tensor, group: object = None) -> list[torch.Tensor]:
-    """The tensors of all processes, by torch.distributed."""
-    made = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size())]
-    dist.all_gather(made, x.detach().contiguous(), group=group)
-    return made
+    """The tensors of all processes, by torch.distributed's messages between CPUs."""
+    own = x.detach().contiguous().cpu()
+    made = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(made, own, group=group)
+    return [one.to(x.device) for one in made]

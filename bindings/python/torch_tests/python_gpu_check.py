@@ -3,7 +3,11 @@
 
     TANDEM_LIBRARY=build/cuda/lib/libtandem_c.so python3 bindings/python/torch_tests/python_gpu_check.py [PROGRAM...]
 
-The programs are those that test CPUs, with tensors on GPUs, and program_gpu.py. One GPU makes a world of one process.
+The programs are those that test CPUs, with tensors on GPUs, and program_gpu.py. One GPU makes a world of one process;
+`--processes N` makes more of them, which share it. NCCL refuses them, so they need Tandem's:
+
+    TANDEM_LIBRARY=... tandem launch -n 1 --nccl python3 bindings/python/torch_tests/python_gpu_check.py --processes 2
+
 Programs of one process run side by side. `--limit S` ends a program after S seconds, and `--seconds S` all of them: a
 program has at most twice its share of what is left. A program that is late prints its stacks. One whose packages are not installed does
 not run. Exit code 1: a program failed.
@@ -44,7 +48,7 @@ def end(late: subprocess.Popen[str], started: list[subprocess.Popen[str]]) -> st
     return late.communicate()[0]
 
 
-def run(program: str, processes: int, limit_s: float) -> tuple[str, int, str]:
+def run(program: str, processes: int, gpus: int, limit_s: float) -> tuple[str, int, str]:
     """Runs a program in `processes` processes. Returns a line about it, 0 if all ended well, and the log."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -53,15 +57,17 @@ def run(program: str, processes: int, limit_s: float) -> tuple[str, int, str]:
             "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(HERE.parent)))),
             "RENDEZVOUS": f"file://{folder}/rendezvous",
             "WORLD_SIZE": str(processes),
+            "LOCAL_WORLD_SIZE": str(processes),
             "TANDEM_TEST_DEVICE": "cuda",
             "OMP_NUM_THREADS": "1",
             "PYTHONUNBUFFERED": "1",
             "PYTHONFAULTHANDLER": "1",
+            **({"TANDEM_SHARE_GPU": "1"} if processes > gpus else {}),
         }
         started = [
             subprocess.Popen(
                 [sys.executable, str(HERE / f"program_{program}.py"), f"{folder}/model"],  # where one saves its model
-                env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+                env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank % gpus)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -84,15 +90,17 @@ def run(program: str, processes: int, limit_s: float) -> tuple[str, int, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=float, default=150.0, metavar="S", help="the most seconds of a program")
+    parser.add_argument("--processes", type=int, metavar="N", help="processes (default: one for each GPU)")
     parser.add_argument("--seconds", type=float, metavar="S", help="the most seconds of all programs")
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
     arguments = parser.parse_args()
     import torch  # not before the help text
 
-    processes = torch.cuda.device_count()
-    if processes == 0:
+    gpus = torch.cuda.device_count()
+    if gpus == 0:
         print("python_gpu_check: no GPU found")
         return 2
+    processes = arguments.processes or gpus
     at_once = AT_ONCE if processes == 1 else 1
     begin, given = time.monotonic(), arguments.programs or list(PROGRAMS)
     programs = []
@@ -112,10 +120,10 @@ def main() -> int:
         share = min(2 * left / turns, left - FEWEST_S * (turns - 1))
         return float(min(arguments.limit, max(FEWEST_S, share)))
 
-    print(f"{processes} x {torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+    print(f"{processes} processes, {gpus} x {torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        for line, code, log in pool.map(lambda i: run(programs[i], processes, limit(i)), range(len(programs))):
+        for line, code, log in pool.map(lambda i: run(programs[i], processes, gpus, limit(i)), range(len(programs))):
             print(line, flush=True)
             failed += code
             if code:

@@ -118,6 +118,13 @@ std::chrono::microseconds microseconds_of(std::chrono::microseconds given, const
   return std::chrono::microseconds(value);
 }
 
+bool may_share_gpus() {
+  const std::optional<std::string> value = variable_of_process(kShareGpu);
+  if (!value || *value == "0") return false;
+  if (*value != "1") throw InvalidArgument(fmt::format("{}: '{}' given, allowed are 0 and 1", kShareGpu, *value));
+  return true;
+}
+
 double slow_wait_s() { return seconds_of(60, "slow wait", "TANDEM_SLOW_WAIT_S"); }
 
 Places read_places(const Variables& variables) {

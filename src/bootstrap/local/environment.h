@@ -19,6 +19,10 @@ double seconds_of(double given, const char* option, const char* variable);
 std::chrono::microseconds microseconds_of(std::chrono::microseconds given, const char* variable);
 /// Returns the seconds after which a wait without end is reported: TANDEM_SLOW_WAIT_S, else 60.
 double slow_wait_s();
+/// The variable by which processes may share a GPU.
+inline constexpr const char* kShareGpu = "TANDEM_SHARE_GPU";
+/// Returns whether TANDEM_SHARE_GPU is 1. Throws InvalidArgument for a value other than 0 and 1.
+bool may_share_gpus();
 
 struct Places {
   int pe = 0, pes = 1, local_pe = 0, local_pes = 1;

@@ -14,6 +14,7 @@ namespace tandem::cuda {
 /// A PE's part in the comparison.
 struct ClockPe {
   int device = 0;
+  int clock = 0;                  ///< of its GPU; PEs of one GPU have the same number
   cudaStream_t stream = nullptr;  ///< null: the PE is another process's
   Mail* mail = nullptr;           ///< one, in memory that the PEs of its host reach
   bool is_far = false;            ///< the PE is on another host than PE 0
@@ -34,7 +35,7 @@ inline constexpr double kTimerStepNs = 32;
 
 class Clocks {
  public:
-  /// If there are several processes, each PE has a GPU of its own, and the process of PE 0 knows the offsets.
+  /// If there are several processes, the process of PE 0 knows the offsets.
   explicit Clocks(std::vector<ClockPe> pes, ClockMeetings meetings = {});
   ~Clocks();
   Clocks(const Clocks&) = delete;
@@ -63,9 +64,7 @@ class Clocks {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   }
-  bool has_own_clock(std::size_t pe) const {
-    return meetings_.meet != nullptr ? pe != 0 : pes_[pe].device != pes_.front().device;
-  }
+  bool has_own_clock(std::size_t pe) const { return pes_[pe].clock != pes_.front().clock; }
   trace::ClockOffset with_peer(const ClockPe& peer);
   trace::ClockOffset with_host(const ClockPe& own);
   void compare_far(const trace::ClockOffset& own);

@@ -44,7 +44,7 @@ std::vector<ClockPe> clock_pes(const std::vector<world::ClockPe>& given) {
   std::vector<ClockPe> pes;
   for (const world::ClockPe& pe : given) {
     auto* const stream = pe.stream == nullptr ? nullptr : static_cast<cudaStream_t>(pe.stream->native());
-    pes.push_back({pe.device, stream, reinterpret_cast<Mail*>(pe.mail), pe.is_far});
+    pes.push_back({pe.device, pe.clock, stream, reinterpret_cast<Mail*>(pe.mail), pe.is_far});
   }
   return pes;
 }

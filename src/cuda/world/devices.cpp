@@ -170,6 +170,18 @@ Bytes CudaDevices::exclusive_id(int device) {
   return {id.begin(), id.end()};
 }
 
+/// Under MPS, blocks of several processes run side by side. Waiting ones could then take the places of blocks that they
+/// wait for. A driver that does not know the attribute has no such setting.
+std::string CudaDevices::lacks_sharing(int device) {
+  int is_mps = 0, mode = 0;
+  if (cudaDeviceGetAttribute(&is_mps, cudaDevAttrMpsEnabled, device) != cudaSuccess) cudaGetLastError();
+  check(cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, device), "cudaDeviceGetAttribute");
+  if (is_mps != 0)
+    return "CUDA's MPS runs blocks of several processes at once there, and nothing promises room for all";
+  if (mode == cudaComputeModeExclusiveProcess) return "its compute mode is exclusive (nvidia-smi -c DEFAULT)";
+  return "";
+}
+
 void CudaDevices::start(int device) {
   set_current(device);
   check(cudaFree(nullptr), "starting the GPU");

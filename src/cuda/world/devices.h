@@ -24,6 +24,7 @@ class CudaDevices final : public world::Devices {
   bool has_early_launch(int device) override;
   int share_of(int sms, int sharing) const override;
   Bytes exclusive_id(int device) override;
+  std::string lacks_sharing(int device) override;
 
   void start(int device) override;
   void set_current(int device) override;

@@ -58,9 +58,11 @@ class Devices {
   virtual void wake_waits(const Context&) noexcept {}
   /// Returns the SMs that each PE may use if `sharing` PEs share a device of `sms` SMs.
   virtual int share_of(int sms, int sharing) const = 0;
-  /// Returns an identity that no two processes of a world may share. It is empty if any number of processes may use the
-  /// device.
+  /// Returns an identity that no two processes of a world may share, unless TANDEM_SHARE_GPU allows it. It is empty if
+  /// any number of processes may use the device.
   virtual Bytes exclusive_id(int device) = 0;
+  /// Returns why several processes cannot share the device by turns; empty if they can.
+  virtual std::string lacks_sharing(int) { return ""; }
 
   /// Makes a device ready for this process, and current on this thread.
   virtual void start(int device) = 0;

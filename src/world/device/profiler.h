@@ -21,6 +21,7 @@ struct AddressBook {
 /// The parts of a PE that the comparison of clocks needs.
 struct ClockPe {
   int device = 0;
+  int clock = 0;                   ///< PEs with the same number read one clock
   DeviceStream* stream = nullptr;  ///< null: the PE is another process's
   std::byte* mail = nullptr;       ///< Devices::clock_mail_bytes, in memory that the PEs of its host reach
   bool is_far = false;             ///< the PE is on another host than PE 0

@@ -97,6 +97,12 @@ class Pes {
 
   /// Makes every `size` consecutive PEs a node. The constructor makes one node of all PEs.
   void set_node_size(int size);
+  /// Takes note that processes share a device by turns. Tuned times, which belong to a machine's name, are then not
+  /// those of other worlds. No plan selects copies, which may stand behind a kernel of their GPU that waits for them.
+  void note_turns() {
+    machine_.name += ", shared by processes";
+    machine_.gpu.copy_engines = 0;
+  }
   /// Returns whether kernels reach some PEs through a mailbox alone.
   bool needs_proxies() const { return node_size_ < num_pes_ && devices_.has_mailbox(); }
   /// Returns the time after which a PE of another node that is not heard, or not reached any more, is lost.

@@ -15,8 +15,9 @@ void Processes::start_profiler(const WorldOptions& options) {
   for (int pe = 0; pe < num_pes(); ++pe) {
     std::byte* const mail = segment_.base() + pe * segment_.stride() + offset;
     const bool is_far = pe >= pes_of_host_;
-    setup.pes.push_back(pe == me() ? ClockPe{pe_.device, pe_.stream.get(), mail, is_far}
-                                   : ClockPe{0, nullptr, mail, is_far});
+    const int clock = device_numbers_[static_cast<std::size_t>(pe)];
+    setup.pes.push_back(pe == me() ? ClockPe{pe_.device, clock, pe_.stream.get(), mail, is_far}
+                                   : ClockPe{0, clock, nullptr, mail, is_far});
   }
   setup.meet = [this] { member_.barrier("clocks are compared"); };
   setup.numbers = [this](std::uint64_t own) {

@@ -13,6 +13,7 @@
 #include "tandem/impl/cuda/stall.h"
 #include "wire/fabric/fabric.h"
 #include "world/pes/nodes.h"
+#include "world/pes/shared_gpu.h"
 
 namespace tandem::world {
 
@@ -49,7 +50,8 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
       exceptions_before_(std::uncaught_exceptions()),
       member_(id, pe, pes, options.join_timeout_s),
       exchange_(member_.or_fail([&] { return bootstrap::FdExchange(member_); })),
-      pe_(member_.or_fail([&] { return take_device(device); })),
+      device_numbers_(member_.or_fail([&] { return number_devices(member_, devices, device); })),
+      pe_(member_.or_fail([&] { return make_pe(devices, device); })),
       sharing_(member_.or_fail([&] { return agree_on_handles(member_, exchange_, devices, device); })),
       pes_of_host_(member_.or_fail([&] { return count_pes_of_host(); })),
       allocator_(member_.or_fail([&] {
@@ -66,6 +68,7 @@ Processes::Processes(Devices& devices, const UniqueId& id, int pe, int pes, int 
 /// Checks that all PEs have the same options, and sets up the rest of the world.
 void Processes::prepare(const WorldOptions& options) {
   const int pe = me();
+  if (are_shared(device_numbers_)) note_turns();
   const int node_size = node_size_of(pes_of_host_);
   check_alike(member_.all_gather(Writer().u64(static_cast<std::uint64_t>(node_size)).result(), "nodes"), pe,
               "TANDEM_NODE_SIZE, or the number of PEs of a host");
@@ -284,23 +287,6 @@ void Processes::lose(const std::vector<int>& pes) {
                      fmt::format("{} not heard for {} s: the process or its host is stopped, or the link is cut "
                                  "(TANDEM_HEARTBEAT_S)",
                                  names, silence_s())});
-}
-
-/// Requires a GPU for each process of a host, since blocks of two processes are not on a GPU at once. A kernel would
-/// wait for time slices of the other process, and the library could not promise that all blocks are resident.
-Pe Processes::take_device(int device) {
-  const std::vector<Bytes> all = member_.all_gather(devices().exclusive_id(device), "devices");
-  for (std::size_t pe = 0; pe < all.size(); ++pe) {
-    const auto host = [&](std::size_t of) { return exchange_.host_of(static_cast<int>(of)); };
-    std::size_t first = 0;
-    while (all[first] != all[pe] || host(first) != host(pe)) ++first;
-    if (first != pe && !all[pe].empty())
-      throw Unsupported(
-          fmt::format("{} backend: PEs {} and {} are processes on one GPU; each process needs a GPU of its own "
-                      "(PEs that share one have to be threads of one process)",
-                      devices().name(), first, pe));
-  }
-  return make_pe(devices(), device);
 }
 
 /// All PEs allocate the same, and it fits on all, before any of them does. Returns what the one with the largest

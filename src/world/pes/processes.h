@@ -69,7 +69,6 @@ class Processes : public Pes {
   void take_calls(int pe, View news);
   void wait_for_hosts(const std::vector<std::string>& addresses) const;
   void lose(const std::vector<int>& pes);
-  Pe take_device(int device);
   void prepare(const WorldOptions& options);
   void wait_for_device() const;
   void barrier_or_report(const char* where);
@@ -84,6 +83,7 @@ class Processes : public Pes {
   int exceptions_before_;
   bootstrap::WorldMember member_;
   bootstrap::FdExchange exchange_;
+  std::vector<int> device_numbers_;  // by PE
   Pe pe_;
   const Sharing sharing_;
   int pes_of_host_;

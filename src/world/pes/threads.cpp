@@ -97,7 +97,8 @@ ClockPe Threads::clock_of(int number) {
   const Size bytes = devices().clock_mail_bytes();
   const Size mail = allocator_.allocate_symmetric(number, MemoryKind::kControl, bytes, "clock mail", bytes);
   clear(pe(number), number, mail, bytes, MemoryKind::kControl);
-  return {pe(number).device, pe(number).stream.get(), segment_.base() + number * segment_.stride() + mail};
+  const int device = pe(number).device;
+  return {device, device, pe(number).stream.get(), segment_.base() + number * segment_.stride() + mail};
 }
 
 Threads::~Threads() {

@@ -1,3 +1,4 @@
+#include "tools/tandem/doctor/doctor_sharing.cpp"
 #include "tools/tandem/doctor/doctor_system.cpp"
 
 #include <gmock/gmock.h>
@@ -48,6 +49,25 @@ TEST(Doctor, MeasuresTheLinksOfAJob) {
     EXPECT_GT(link["gbps"], 0);
     EXPECT_GT(link["us"], 0);
   }
+}
+
+/// Returns the finding about two processes of a host with so many GPUs.
+std::string finding_about_sharing(const char* share_gpu, std::size_t gpus) {
+  ::setenv("TANDEM_SHARE_GPU", share_gpu, 1);
+  ::setenv("LOCAL_WORLD_SIZE", "2", 1);
+  std::vector<Finding> findings;
+  inspect_sharing(gpus, findings);
+  ::unsetenv("TANDEM_SHARE_GPU");
+  ::unsetenv("LOCAL_WORLD_SIZE");
+  return findings.empty() ? "" : (findings[0].is_problem ? "problem: " : "") + findings[0].what;
+}
+
+TEST(Doctor, SaysWhetherProcessesMayShareAGpu) {
+  EXPECT_EQ(finding_about_sharing("", 2), "");
+  EXPECT_EQ(finding_about_sharing("0", 0), "") << "they are CPUs";
+  EXPECT_THAT(finding_about_sharing("", 1), HasSubstr("2 processes and 1 GPUs, on which no world of them is made"));
+  EXPECT_THAT(finding_about_sharing("1", 1), HasSubstr("take turns by time slices, and times mean nothing"));
+  EXPECT_EQ(finding_about_sharing("yes", 1), "problem: TANDEM_SHARE_GPU: 'yes' given, allowed are 0 and 1");
 }
 
 TEST(Doctor, SaysThatLibncclIsTandem) {

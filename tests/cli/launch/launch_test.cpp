@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/tool.h"
+#include "tools/tandem/launch/local_rank.h"
 
 namespace tandem::cli {
 namespace {
@@ -109,6 +110,17 @@ TEST(Launch, SetsWhatTorchrunSetsAndPrefixesEveryLine) {
               UnorderedElementsAre("[0] 0 0 3 3 127.0.0.1", "[1] 1 1 3 3 127.0.0.1", "[2] 2 2 3 3 127.0.0.1",
                                    "[0] no end of line", "[1] no end of line", "[2] no end of line"));
   EXPECT_THAT(lines_of(outcome.err), UnorderedElementsAre("[0] to stderr", "[1] to stderr", "[2] to stderr"));
+}
+
+/// Programs select the GPU of that number.
+TEST(Launch, NumbersProcessesThatShareGpusByGpu) {
+  EXPECT_EQ(local_rank(5, 2), 1);
+  EXPECT_EQ(local_rank(5, 0), 5) << "no GPU is shared";
+  ::setenv("TANDEM_SHARE_GPU", "yes", 1);
+  const Outcome wrong = tandem("launch -n 2 true");
+  ::unsetenv("TANDEM_SHARE_GPU");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("TANDEM_SHARE_GPU: 'yes' given, allowed are 0 and 1"));
 }
 
 TEST(Launch, GivesTheProgramItsOwnOptions) {

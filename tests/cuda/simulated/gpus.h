@@ -20,6 +20,8 @@ CUresult failure_of(const std::string& function);
 void leave_error(cudaError_t code);
 /// How cudaLaunchKernelEx was called last on this thread.
 const cudaLaunchConfig_t& launched();
+/// Gives all GPUs a value of an attribute; from the start they have compute capability 9, and 0 of all others.
+void set_attribute(cudaDeviceAttr attribute, int value);
 /// Returns the number of the runtime's allocations that were not freed.
 int allocations_left();
 /// Whether there is a kernel of the library's own for GEMMs; from the start there is none.

@@ -16,6 +16,7 @@ namespace {
 std::atomic<int> allocations{0};
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local cudaLaunchConfig_t last_launch{};
+std::map<cudaDeviceAttr, int> attributes{{cudaDevAttrComputeCapabilityMajor, 9}};  // 0 where there is none
 
 /// Returns the result that a test wants for the call of that function.
 cudaError_t outcome_of(const char* function) {
@@ -34,6 +35,8 @@ cudaError_t allocate(void** memory, std::size_t bytes) {
 }  // namespace
 
 namespace tandem::test {
+
+void set_attribute(cudaDeviceAttr attribute, int value) { attributes[attribute] = value; }
 
 int allocations_left() { return allocations; }
 void leave_error(cudaError_t code) { last_error = code; }
@@ -80,8 +83,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = 9;
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  const auto found = attributes.find(attribute);
+  *value = found == attributes.end() ? 0 : found->second;
   return cudaSuccess;
 }
 

@@ -139,6 +139,7 @@ int execute(const DoctorOptions& arguments) {
   Json report = inspect_system("", findings);
   report.update(processes);
   report.update(inspect_gpus(findings));
+  inspect_sharing(report["gpus"].size(), findings);
   match_nics("", report["gpus"], report["nics"]);
   std::ranges::stable_sort(findings, std::greater<>(), &Finding::is_problem);  // the problems first
   report["findings"] = Json::array();

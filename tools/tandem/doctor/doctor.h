@@ -1,6 +1,7 @@
 #pragma once
 /// `tandem doctor`: the properties of a machine, its problems, and remedies.
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ nlohmann::ordered_json inspect_system(const std::string& root, std::vector<Findi
 /// Measures the links between this process and the others of its job, by messages and by shared memory of CPUs. Keys
 /// are `pes` (with `host` and `node`) and `pe_links`. Returns null in all processes but the first one.
 nlohmann::ordered_json inspect_processes();
+
+/// Adds what is to be known of processes that share this host's GPUs, or that would have to.
+void inspect_sharing(std::size_t gpus, std::vector<Finding>& findings);
 
 /// Finds for each network adapter the GPU that is nearest in the tree of PCI devices, and stores it as `nearest_gpu`.
 /// `gpus` has `pci` for each GPU.

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "tandem/cuda.h"
 #include "tools/tandem/gpu/job.h"
 #include "tools/tandem/gpu/layers.h"
 #include "tools/tandem/gpu/operators.h"
@@ -61,6 +62,8 @@ std::string line(const GpuJob& job, const CollectiveRun& run, const GpuSize& siz
 }
 
 }  // namespace
+
+int count_gpus() { return cuda_devices(); }
 
 std::string cuda_build() { return "with CUDA for " TANDEM_CUDA_BUILD; }
 

@@ -21,6 +21,7 @@
 #include "tandem/error.h"
 #include "tools/tandem/launch/descendants.h"
 #include "tools/tandem/launch/launched.h"
+#include "tools/tandem/launch/local_rank.h"
 #include "tools/tandem/launch/nccl_variables.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
@@ -90,9 +91,10 @@ class Job {
     if (arguments.with_nccl)
       for (std::string& variable : nccl_variables()) common.push_back(std::move(variable));
     const int local_pes = arguments.pes / arguments.nodes;
+    const int gpus = shared_gpus();
     for (int local_pe = 0; local_pe < local_pes; ++local_pe) {
       std::vector<std::string> variables{
-          fmt::format("RANK={}", first_ + local_pe),         fmt::format("LOCAL_RANK={}", local_pe),
+          fmt::format("RANK={}", first_ + local_pe),         fmt::format("LOCAL_RANK={}", local_rank(local_pe, gpus)),
           fmt::format("WORLD_SIZE={}", arguments.pes),       fmt::format("LOCAL_WORLD_SIZE={}", local_pes),
           fmt::format("GROUP_RANK={}", arguments.node_rank), fmt::format("GROUP_WORLD_SIZE={}", arguments.nodes)};
       variables.insert(variables.end(), common.begin(), common.end());

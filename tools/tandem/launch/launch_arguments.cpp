@@ -29,6 +29,7 @@ constexpr const char* kHelp =
     "All processes that the PEs started end with them.\n"
     "With --nccl the programs run on Tandem in place of NCCL: it sets LD_PRELOAD, VLLM_NCCL_SO_PATH and\n"
     "SGLANG_NCCL_SO_PATH.\n"
+    "With TANDEM_SHARE_GPU=1 processes may share a GPU, for tests; LOCAL_RANK is then a number of a GPU of this host.\n"
     "\n"
     "A job on N hosts is started by one launch on each host, R from 0 to N - 1. Each runs PES / N of the PEs. ADDRESS\n"
     "is the address of host 0, as all hosts reach it. PORT (default: 29500) and PORT + 1 are free there. "

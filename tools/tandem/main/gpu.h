@@ -20,6 +20,9 @@ namespace tandem::cli {
 /// Returns the text for `tandem --version`: "with CUDA for sm_90a", "without CUDA".
 std::string cuda_build();
 
+/// Returns the number of this machine's GPUs; 0 in a build without CUDA.
+int count_gpus();
+
 /// `tandem run` and `tandem bench` with --backend cuda. They throw Unsupported if this build or this machine cannot.
 int run_on_gpus(const RunOptions& arguments);
 int bench_on_gpus(const BenchOptions& arguments);

@@ -16,6 +16,8 @@ constexpr const char* kAdvice = "this build has no CUDA backend: configure with 
 
 std::string cuda_build() { return "without CUDA"; }
 
+int count_gpus() { return 0; }
+
 int run_on_gpus(const RunOptions&) { refuse(); }
 int bench_on_gpus(const BenchOptions&) { refuse(); }
 OperatorTuneSetup operator_tune_on_gpus(const TuneOptions&, const OperatorRun&) { refuse(); }
