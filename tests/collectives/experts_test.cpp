@@ -9,6 +9,7 @@
 
 #include "collectives/experts/plan.h"
 #include "collectives/experts/row_lines.h"
+#include "support/error_of.h"
 #include "support/expert_cases.h"
 #include "support/host_pes.h"
 #include "tandem/error.h"
@@ -199,7 +200,12 @@ TEST(Experts, RefuseBadOptionsByName) {
             "max_tokens: 0 given to experts, allowed are 1 to 65536");
   EXPECT_EQ(option([](ExpertOptions& o) { o.hidden = 0; }), "hidden: 0 given to experts, allowed are 1 to 65536");
   EXPECT_EQ(option([](ExpertOptions& o) { o.experts = 5; }),
-            "experts: 5 given to experts, allowed are multiples of the 2 PEs");
+            "experts: 5 given to experts, allowed are multiples of 2, the PEs over tp_size");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.tp_size = 0; }), "tp_size: 0 given to experts, allowed are 1 to 2");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.tp_size = 3; }), "tp_size: 3 given to experts, allowed are 1 to 2");
+  EXPECT_THAT(test::error_of<InvalidArgument>(
+                  [] { expert_sizes({.max_tokens = 1, .hidden = 8, .experts = 4, .tp_size = 3, .top_k = 1}, 4); }),
+              HasSubstr("tp_size: 3 given to experts, allowed are divisors of the 4 PEs"));
   EXPECT_EQ(option([](ExpertOptions& o) { o.top_k = 17; }), "top_k: 17 given to experts, allowed are 1 to 16");
   EXPECT_EQ(option([](ExpertOptions& o) { o.align = 0; }), "align: 0 given to experts, allowed are 1 to 1024");
   EXPECT_EQ(option([](ExpertOptions& o) { o.most_rows = 4; }),

@@ -37,13 +37,18 @@ struct Case {
   int column_chunks = 0;
   ExpertWire wire = ExpertWire::kType;
   bool own_tile = false;  // of the rule
+  int tp_size = 1;
 };
 
 ExpertGemmRuns runs_of(const Case& c) {
   ExpertGemmRuns runs;
   ExpertGemmOptions& o = runs.options;
-  o.experts = {
-      .type = c.type, .max_tokens = c.tokens, .hidden = 40, .experts = c.pes * c.experts_here, .top_k = c.top_k};
+  o.experts = {.type = c.type,
+               .max_tokens = c.tokens,
+               .hidden = 40,
+               .experts = c.pes / c.tp_size * c.experts_here,
+               .tp_size = c.tp_size,
+               .top_k = c.top_k};
   o.intermediate = 24;
   o.activation = c.activation;
   o.dispatch_gemm = o.gemm_combine = c.form;
@@ -65,9 +70,9 @@ ExpertGemmRuns runs_of(const Case& c) {
 }
 
 std::string describe(const Case& c) {
-  return fmt::format("{} PEs, {} experts each, top {}, {} tokens, {}, activation {}, {} chunks, wire {}", c.pes,
-                     c.experts_here, c.top_k, c.tokens, name(c.form), static_cast<int>(c.activation), c.column_chunks,
-                     name(c.wire));
+  return fmt::format("{} PEs, tp {}, {} experts each, top {}, {} tokens, {}, activation {}, {} chunks, wire {}", c.pes,
+                     c.tp_size, c.experts_here, c.top_k, c.tokens, name(c.form), static_cast<int>(c.activation),
+                     c.column_chunks, name(c.wire));
 }
 
 constexpr auto kSequential = ExpertForm::kSequential;
@@ -89,11 +94,57 @@ const Case kCases[] = {{1, 3, 2, 5, kOverlapped},
                        {3, 1, 2, 5, kOverlapped, DType::kBF16, Activation::kRelu, 2, ExpertWire::kGiven},
                        {2, 3, 3, 4, kOverlapped, DType::kBF16, Activation::kSwiGlu, 2, ExpertWire::kQuantised}};
 
+/// All PEs share the columns of each expert, or groups of them do.
+const Case kShared[] = {
+    {.pes = 2, .experts_here = 3, .top_k = 2, .tokens = 5, .form = kSequential, .tp_size = 2},
+    {.pes = 2, .experts_here = 1, .top_k = 1, .tokens = 9, .form = kOverlapped, .tp_size = 2},
+    {.pes = 3, .experts_here = 4, .top_k = 4, .tokens = 1, .form = kSequential, .type = DType::kF16, .tp_size = 3},
+    {.pes = 4,
+     .experts_here = 6,
+     .top_k = 3,
+     .tokens = 7,
+     .form = kSequential,
+     .activation = Activation::kSwiGlu,
+     .tp_size = 4},
+    {.pes = 4, .experts_here = 3, .top_k = 2, .tokens = 8, .form = kOverlapped, .column_chunks = 3, .tp_size = 2},
+    {.pes = 8, .experts_here = 2, .top_k = 2, .tokens = 3, .form = kSequential, .tp_size = 8},
+    {.pes = 8, .experts_here = 3, .top_k = 4, .tokens = 2, .form = kOverlapped, .tp_size = 4},
+    {.pes = 2,
+     .experts_here = 3,
+     .top_k = 2,
+     .tokens = 4,
+     .form = kSequential,
+     .activation = Activation::kSwiGlu,
+     .wire = ExpertWire::kQuantised,
+     .tp_size = 2}};
+
 TEST(ExpertGemms, AreRightInTheSimulator) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(describe(c));
     Simulation simulation(load_machine("h200x8"), c.pes);
     simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs_of(c)), ""); });
+  }
+}
+
+TEST(ExpertGemms, AreRightWithSharedColumnsInTheSimulator) {
+  for (const Case& c : kShared) {
+    SCOPED_TRACE(describe(c));
+    Simulation simulation(load_machine("h200x8"), c.pes);
+    simulation.run([&](World& world) {
+      EXPECT_EQ(experts_of_pe(runs_of(c).options.experts, c.pes), c.experts_here);
+      EXPECT_EQ(wrong(world, runs_of(c)), "");
+    });
+  }
+}
+
+TEST(ExpertGemms, AreRightWithSharedColumnsOnCpus) {
+  for (const int number : {0, 4, 6}) {
+    const Case& c = kShared[number];
+    SCOPED_TRACE(describe(c));
+    test::HostPes(c.pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
+      EXPECT_EQ(wrong(world, runs_of(c)), "");
+      world.barrier();
+    });
   }
 }
 

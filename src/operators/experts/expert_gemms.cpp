@@ -122,9 +122,9 @@ void check_products(const World& world, const ExpertGemmOptions& o) {
 std::string describe(const ExpertGemmOptions& o) {
   const ExpertOptions& e = o.experts;
   return fmt::format(
-      "products of experts, {} wire {} {}x{} to {} of {}, intermediate {} activation {}, {} and {}, {} SMs, {} "
+      "products of experts, {} wire {} {}x{} to {} of {} tp {}, intermediate {} activation {}, {} and {}, {} SMs, {} "
       "chunks, tiles {}x{}",
-      name(e.type), name(e.wire), e.max_tokens, e.hidden, e.top_k, e.experts, o.intermediate,
+      name(e.type), name(e.wire), e.max_tokens, e.hidden, e.top_k, e.experts, e.tp_size, o.intermediate,
       static_cast<int>(o.activation), name(o.dispatch_gemm), name(o.gemm_combine), o.communication_sms, o.column_chunks,
       o.tile_m, o.tile_n);
 }
@@ -142,7 +142,7 @@ void check_buffers(const World& world, const ExpertGemmPlan& plan, const Dispatc
     check_no_scales(o, {{"b_scales", call.b_scales}, {"row_scales", call.row_scales}, {"out_scales", call.out_scales}});
   if (!given) check_no_scales(o, {{"x_scales", call.x_scales}});
   const Size rows = plan.experts().rows(), k = o.experts.hidden, n = o.intermediate * (is_gated(o.activation) ? 2 : 1);
-  const Size here = o.experts.experts / world.num_pes();
+  const Size here = experts_of_pe(o.experts, world.num_pes());
   const Size in = size_of(given ? DType::kE4M3 : o.experts.type), type = size_of(ops::product_type(o));
   const Size of_row = fp8 ? scale_blocks(k) * 4 : 0;
   const Size of_matrix = GemmScales::blocks_of_columns(n, is_gated(o.activation)) * of_row;
@@ -162,7 +162,7 @@ void check_buffers(const World& world, const ExpertGemmPlan& plan, const GemmCom
   const ExpertGemmOptions& o = plan.options();
   if (!ops::is_fp8(o)) check_no_scales(o, {{"a_scales", call.a_scales}, {"b_scales", call.b_scales}});
   const Size rows = plan.experts().rows(), n = o.experts.hidden, k = o.intermediate;
-  const Size here = o.experts.experts / world.num_pes();
+  const Size here = experts_of_pe(o.experts, world.num_pes());
   const Size out = size_of(o.experts.type), type = size_of(ops::product_type(o)), bytes = call.tokens * n * out;
   const Size of_row = ops::is_fp8(o) ? scale_blocks(k) * 4 : 0;
   kernels::check_buffers(world,
