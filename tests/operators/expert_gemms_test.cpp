@@ -159,9 +159,10 @@ TEST(ExpertGemms, AreRightOnCpus) {
   }
 }
 
-/// Experts with up to 32 rows, and one with those of all tokens.
+/// Experts with the rows of a tile on average and fewer, and one with those of all tokens.
 TEST(ExpertGemms, FewRowsHaveTilesOfTheirOwn) {
   const Case cases[] = {{2, 2, 1, 40, kSequential},
+                        {2, 2, 1, 96, kSequential},
                         {2, 3, 2, 33, kOverlapped, DType::kF16, Activation::kSwiGlu, 1},
                         {2, 2, 2, 18, kSequential, DType::kBF16, Activation::kSwiGlu, 1, ExpertWire::kQuantised}};
   for (Case c : cases) {
@@ -170,26 +171,32 @@ TEST(ExpertGemms, FewRowsHaveTilesOfTheirOwn) {
     Simulation(load_machine("h200x8"), c.pes).run([&](World& world) {
       EXPECT_EQ(wrong(world, runs_of(c)), "");
       const auto plan = make_expert_gemms(world, runs_of(c).options);
-      EXPECT_EQ(plan->options().tile_m, 32);
+      const bool is_fp8 = c.wire != ExpertWire::kType;
+      EXPECT_EQ(plan->options().tile_m, is_fp8 ? 32 : 64);
       EXPECT_EQ(plan->options().tile_n, 128);
       EXPECT_EQ(plan->options().experts.align, 128);
       EXPECT_EQ(plan->choices().back().option, "tile");
-      EXPECT_EQ(plan->choices().back().value, "32x128");
+      EXPECT_EQ(plan->choices().back().value, is_fp8 ? "32x128" : "64x128");
     });
   }
 }
 
 TEST(ExpertGemms, TileOfTheRule) {
   ExpertGemmOptions o;
-  o.experts = {.max_tokens = 384, .hidden = 7168, .experts = 256, .top_k = 8};
+  o.experts = {.max_tokens = 768, .hidden = 7168, .experts = 256, .top_k = 8};
   o.intermediate = 2048;
   const auto rows = [&o](int pes) { return with_tile(o, pes).tile_m; };
-  EXPECT_EQ(rows(2), 32);  // 24 rows of an expert on average
+  EXPECT_EQ(rows(2), 64);  // 48 rows of an expert on average
   EXPECT_EQ(rows(3), 128);
   EXPECT_EQ(expert_gemm_sizes(o, 2).rows, expert_sizes(routing_options(o), 2).rows);
-  o.experts.max_tokens = 385;
+  o.experts.max_tokens = 769;
   EXPECT_EQ(rows(2), 128);
   EXPECT_EQ(with_tile(o, 2).tile_n, 256);
+  o.experts.wire = ExpertWire::kQuantised;
+  o.experts.max_tokens = 384;
+  EXPECT_EQ(rows(2), 32);
+  o.experts.max_tokens = 385;
+  EXPECT_EQ(rows(2), 128);
   o.tile_n = 64;
   EXPECT_EQ(rows(2), 0);  // refused later
 }
@@ -233,7 +240,7 @@ TEST(ExpertGemms, RefuseOptionsByName) {
                   o.tile_m = o.tile_n = 0;
                   o.experts.align = 16;
                 }),
-                HasSubstr("align: 16 given to experts, allowed are 1 and multiples of tile_m, 32"));
+                HasSubstr("align: 16 given to experts, allowed are 1 and multiples of tile_m, 64"));
     EXPECT_THAT(message([](auto& o) { o.experts.batches = 1; }), HasSubstr("batches: 1 given"));
     EXPECT_THAT(message([](auto& o) { o.column_chunks = 4; }), HasSubstr("column_chunks: 4 given"));
     EXPECT_THAT(message([](auto& o) {

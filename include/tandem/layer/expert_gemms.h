@@ -125,8 +125,8 @@ std::unique_ptr<ExpertGemmPlan> make_expert_gemms(World& world, const ExpertGemm
 
 /// Returns the sizes of a plan on `pes` PEs before it is made. Throws InvalidArgument as `make_expert_gemms` does.
 ExpertSizes expert_gemm_sizes(const ExpertGemmOptions& options, int pes);
-/// Returns the options with the size of tiles that a plan on `pes` PEs takes. By rule it is 32x128 for few rows of each
-/// expert, and else 128x256. Few are up to 24 on average, if all PEs bring their most tokens.
+/// Returns the options with the size of tiles that a plan on `pes` PEs takes. By rule it is 64x128 for up to 48 rows of
+/// an expert on average, with the most tokens. In fp8 it is 32x128 for up to 24. For more rows it is 128x256.
 ExpertGemmOptions with_tile(const ExpertGemmOptions& options, int pes);
 /// Returns the options of the plan of routings: sorted by expert, aligned to tiles.
 ExpertOptions routing_options(const ExpertGemmOptions& options);
