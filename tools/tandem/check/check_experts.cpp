@@ -89,6 +89,8 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
   // Random choices alone would hide a slot that is written again too early: every PE would wait for every other one.
   const std::vector<kernels::ExpertRound> rounds{{"random", 2, 0}, {"one", 2, 1}, {"none", 1, 0}, {"ragged", 2, 1}};
   const std::vector<kernels::ExpertRound> reused{{"one", 2, 6}};
+  // Rows of shared experts reach all PEs. Only PE 0, which has no tokens of its own, keeps none of them back.
+  const std::vector<kernels::ExpertRound> shared{{"random", 2, 0}, {"ragged", 2, 6}, {"none", 1, 0}, {"one", 2, 1}};
   const std::vector<kernels::ExpertRound> fused{{"random", 2, 1}, {"one", 2, 1},    {"none", 1, 1},
                                                 {"one", 2, 1},    {"ragged", 2, 1}, {"none", 2, 1}};
   constexpr auto kPackets = ExpertTransport::kPackets;
@@ -108,9 +110,9 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
        ExpertLayout::kInPlace,
        0,
        {{"none", 2, 0}, {"none", 2, 0}, {"ragged", 2, 4}}},
-      {"", kPackets, ExpertWire::kType, ExpertLayout::kSorted, 0, rounds, 2, 2, pes},
+      {"", kPackets, ExpertWire::kType, ExpertLayout::kSorted, 0, shared, 2, 2, pes},
       {"", kFused, ExpertWire::kType, ExpertLayout::kSorted, 0, fused, 2, 2, pes},
-      {"", kChunks, ExpertWire::kType, ExpertLayout::kByExpert, 0, rounds, 2, 2, pes % 2 == 0 ? 2 : pes}};
+      {"", kChunks, ExpertWire::kType, ExpertLayout::kByExpert, 0, shared, 2, 2, pes % 2 == 0 ? 2 : pes}};
   for (const Variant& variant : variants) {
     CheckCase one;
     one.op = "experts";
