@@ -103,6 +103,21 @@ TEST(Experts, AreRightWithMoreExpertsThanSms) {
     }
 }
 
+/// GPUs have one word of bits, and hosts several.
+template <int kWords>
+void expect_neighbours(int first, int count) {
+  kernels::PeSet<kWords> pes;
+  pes.add(first, count);
+  for (int pe = 0; pe < 64 * kWords; ++pe)
+    EXPECT_EQ(pes.has(pe), pe >= first && pe < first + count) << first << " " << count << " " << pe;
+}
+
+TEST(Experts, SetsOfPesTakeNeighbours) {
+  for (const auto& [first, count] : {std::pair{0, 1}, {63, 1}, {4, 4}, {0, 64}, {62, 2}})
+    expect_neighbours<1>(first, count);
+  for (const auto& [first, count] : {std::pair{0, 1}, {60, 8}, {64, 64}, {0, 128}}) expect_neighbours<2>(first, count);
+}
+
 /// A phantom run takes as long as the same run with data, up to the rounding of stores in steps.
 TEST(Experts, TakeTheSameTimeWithoutData) {
   const auto time_of = [](bool phantom, ExpertTransport transport, const char* routing) {
