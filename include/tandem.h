@@ -553,7 +553,7 @@ typedef enum TANDEM_INT { TANDEM_WIRE_TYPE = 0, TANDEM_WIRE_QUANTISED = 1, TANDE
 typedef struct {
   size_t max_tokens;           /**< the most tokens of a PE */
   size_t hidden;               /**< elements of a row */
-  int experts;                 /**< of all PEs, a multiple of their number */
+  int experts;                 /**< of all PEs, a multiple of the PEs over tp_size */
   int top_k;                   /**< choices of a token, 1 to 16 */
   tandem_dtype type;           /**< TANDEM_BF16 or TANDEM_F16 */
   tandem_expert_wire wire;     /**< the form of rows to experts */
@@ -563,6 +563,7 @@ typedef struct {
   int scales_by_group;         /**< 1: out_scales is ceil(hidden / 128) x dispatched_rows padded to a multiple of 4 */
   tandem_expert_transport transport; /**< between PEs */
   int batches;                       /**< in flight between halves of calls, at most 8; 0: no halves */
+  int tp_size;                       /**< PEs that share the columns of each expert, a divisor of the PEs; 0: 1 */
 } tandem_experts_problem;
 
 /** The sizes of a plan's buffers. A routing holds int32 arrays at these bytes. */
@@ -656,8 +657,8 @@ typedef enum TANDEM_INT {
 typedef struct {
   size_t max_tokens;                /**< the most tokens of a PE */
   size_t hidden;                    /**< elements of a token's row */
-  size_t intermediate;              /**< columns between both products */
-  int experts;                      /**< of all PEs, a multiple of their number */
+  size_t intermediate;              /**< columns between both products here: the expert's over tp_size */
+  int experts;                      /**< of all PEs, a multiple of the PEs over tp_size */
   int top_k;                        /**< choices of a token, 1 to 16 */
   tandem_dtype type;                /**< TANDEM_BF16 or TANDEM_F16 */
   tandem_activation activation;     /**< of the first product; gated ones take B of tandem_interleave_gates() */
@@ -666,6 +667,7 @@ typedef struct {
   int communication_sms;            /**< SMs beside the products; 0: chosen by a model */
   int column_chunks;                /**< of an overlapped second product; 0: 4 */
   tandem_expert_wire wire;          /**< other than TANDEM_WIRE_TYPE: products of fp8 with scales of blocks */
+  int tp_size;                      /**< PEs that share the columns of each expert, a divisor of the PEs; 0: 1 */
 } tandem_expert_gemms_problem;
 
 /** The arguments of a dispatch with the first product: any memory of this PE. */

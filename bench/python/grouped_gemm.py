@@ -5,7 +5,7 @@
 
 Experts are those of one of two GPUs, with the rows of all tokens of one GPU's size: tokens * top rows on average for
 experts / 2 experts. `rows` gathers rows of A by an index first; the others have sorted rows. `few` has the tiles for few rows
-of each expert, 32x128. A ratio is the median over rounds
+of each expert: 64x128, and in fp8 32x128. A ratio is the median over rounds
 of the time over PyTorch's in the same round: grouped_mm, or for fp8 _scaled_grouped_mm, whose scales are those of rows and
 columns. GB/s count the weights of experts with rows. --check compares integers, so every element but those of an
 approximated exponential must be exact.
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 
 TILE = 128
-FEW = 32  # rows of tiles for few rows of each expert
+FEW = {2: 64, 1: 32}  # rows of tiles for few rows of each expert, by bytes of an element of A
 SHARED_BY = 2  # GPUs that share the experts
 # Hidden size, intermediate size, experts, choices of a token.
 MODELS = {
@@ -71,7 +71,7 @@ class Table:
 
 
 def columns_of_tile(rows: int, out: torch.dtype) -> int:
-    return 128 if rows == FEW and out != torch.float8_e4m3fn else 256
+    return 128 if rows in FEW.values() and out != torch.float8_e4m3fn else 256
 
 
 def table_of(counts: list[int], together: int, tile: int = TILE) -> Table:
@@ -261,7 +261,7 @@ def cases(forms: list[str], types: list[str]) -> Iterator[Case]:
                             continue
                         for form in forms:
                             indexed = chunks == 2 if form == "few" else form == "rows"
-                            tile = FEW if form == "few" else TILE
+                            tile = FEW[1 if "type" in kind else 2] if form == "few" else TILE
                             yield Case(counts, n, k, together, chunks, indexed, tile=tile, **kind)
 
 
@@ -284,6 +284,12 @@ def counts_of(rows: int, experts: int, zipf: bool) -> list[int]:
     shares = [1 / (i + 1) if zipf else 1.0 for i in range(experts)]
     ends = [round(rows * sum(shares[: i + 1]) / sum(shares)) for i in range(experts)]
     return [end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def drawn_counts(mean: int, experts: int) -> list[int]:
+    """Rows of experts that are equally likely."""
+    drawn = torch.randint(experts, (mean * experts,), generator=torch.Generator().manual_seed(mean))
+    return drawn.bincount(minlength=experts).tolist()
 
 
 class Timed:
@@ -349,7 +355,7 @@ def bf16_forms(
     made = {"grouped_mm": lambda: grouped_mm(sorted_a, b, ends)}
     made |= {form: (run, c, table) for form, run in all_forms.items() if form in forms}
     if "few" in forms:
-        few = table_of(problem.counts, together, FEW)
+        few = table_of(problem.counts, together, FEW[2])
         few_a = torch.zeros(few.rows, k, device="cuda", dtype=torch.bfloat16)
         rows_of(few, problem.counts, sorted_a, few_a)
         few_c = torch.empty(few.rows, problem.n, device="cuda", dtype=torch.bfloat16)
@@ -381,7 +387,7 @@ def fp8_forms(
 
     add("", table)
     if "few" in forms:
-        add(", few", table_of(problem.counts, together, FEW))
+        add(", few", table_of(problem.counts, together, FEW[1]))
     return made
 
 
@@ -429,6 +435,8 @@ def problems_of(model: str, product: int, options: argparse.Namespace) -> Iterat
     here = experts // SHARED_BY
     for rows in options.few_rows:
         yield Problem(model, product, f"{rows} rows each", [rows] * here, n, k)
+    for rows in options.mean_rows:
+        yield Problem(model, product, f"{rows} rows on average", drawn_counts(rows, here), n, k)
     for tokens in options.tokens:
         for zipf in (False, True):
             label = f"{tokens} tokens {'zipf:1' if zipf else 'balanced'}"
@@ -464,6 +472,7 @@ def main() -> int:
     parser.add_argument("--models", default=",".join(MODELS), help="names, separated by commas")
     parser.add_argument("--tokens", nargs="*", type=int, default=[1024, 4096, 8192], help="of all experts")
     parser.add_argument("--few-rows", nargs="*", type=int, default=[], help="rows of each expert")
+    parser.add_argument("--mean-rows", nargs="*", type=int, default=[], help="rows of each expert on average, drawn")
     parser.add_argument("--rounds", type=int, default=9, help="replays of each graph")
     parser.add_argument("--together", type=int, default=16, help="panels that are computed column by column")
     parser.add_argument("--out", help="file for the rows, in JSON")

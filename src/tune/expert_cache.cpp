@@ -26,6 +26,7 @@ CacheJson to_json(const ExpertKey& key) {
           {"tokens", e.max_tokens},
           {"hidden", e.hidden},
           {"experts", e.experts},
+          {"tp_size", e.tp_size},
           {"top_k", e.top_k},
           {"dtype", name(e.type)},
           {"wire", name(e.wire)},

@@ -46,6 +46,32 @@ struct Experts {
   std::byte* routing = nullptr;
 };
 
+/// Both PEs have a part of both experts, and results that differ.
+TEST(Experts, MayBeDividedByColumns) {
+  run_in_c(2, [](CPeer& peer) {
+    tandem_experts_problem problem = kExpertsProblem;
+    problem.tp_size = 2;
+    Experts e(peer, problem);
+    e.ids[0] = 1;
+    e.ids[1] = peer.pe == 0 ? 0 : -1;
+    const tandem_experts_choices choices = e.choices();
+    const tandem_experts_rows rows{.tokens = 2, .x = e.x, .routing = e.routing, .out = e.rows};
+    EXPECT_EQ(unlike(tandem_experts_route_and_dispatch(e.plan, &choices, &rows, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    const auto* const counts = reinterpret_cast<const std::int32_t*>(e.routing + e.sizes.counts_at);
+    EXPECT_EQ(counts[0], 1);
+    EXPECT_EQ(counts[1], 2);
+    for (size_t i = 0; i < 3 * kHidden; ++i) e.rows[i] = convert<bf16>(static_cast<float>(i / kHidden + 1 + peer.pe));
+    const tandem_experts_sums sums{.tokens = 2, .y = e.rows, .routing = e.routing, .out = e.out};
+    EXPECT_EQ(unlike(tandem_experts_combine(e.plan, &sums, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    // The rows of expert 1 begin with the own token on each PE. Expert 0 has token 1 of PE 0.
+    EXPECT_EQ(convert<float>(e.out[0]), peer.pe == 0 ? 2 + 4 : 3 + 3);
+    EXPECT_EQ(convert<float>(e.out[kHidden]), peer.pe == 0 ? 1 + 2 : 0);
+    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
+  });
+}
+
 TEST(Experts, GoToTheirPesAndBack) {
   run_in_c(2, [](CPeer& peer) {
     Experts e(peer);

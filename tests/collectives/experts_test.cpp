@@ -9,6 +9,7 @@
 
 #include "collectives/experts/plan.h"
 #include "collectives/experts/row_lines.h"
+#include "support/error_of.h"
 #include "support/expert_cases.h"
 #include "support/host_pes.h"
 #include "tandem/error.h"
@@ -100,6 +101,21 @@ TEST(Experts, AreRightWithMoreExpertsThanSms) {
       Simulation simulation(load_machine("h200x4"), 2);
       simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
     }
+}
+
+/// GPUs have one word of bits, and hosts several.
+template <int kWords>
+void expect_neighbours(int first, int count) {
+  kernels::PeSet<kWords> pes;
+  pes.add(first, count);
+  for (int pe = 0; pe < 64 * kWords; ++pe)
+    EXPECT_EQ(pes.has(pe), pe >= first && pe < first + count) << first << " " << count << " " << pe;
+}
+
+TEST(Experts, SetsOfPesTakeNeighbours) {
+  for (const auto& [first, count] : {std::pair{0, 1}, {63, 1}, {4, 4}, {0, 64}, {62, 2}})
+    expect_neighbours<1>(first, count);
+  for (const auto& [first, count] : {std::pair{0, 1}, {60, 8}, {64, 64}, {0, 128}}) expect_neighbours<2>(first, count);
 }
 
 /// A phantom run takes as long as the same run with data, up to the rounding of stores in steps.
@@ -199,7 +215,12 @@ TEST(Experts, RefuseBadOptionsByName) {
             "max_tokens: 0 given to experts, allowed are 1 to 65536");
   EXPECT_EQ(option([](ExpertOptions& o) { o.hidden = 0; }), "hidden: 0 given to experts, allowed are 1 to 65536");
   EXPECT_EQ(option([](ExpertOptions& o) { o.experts = 5; }),
-            "experts: 5 given to experts, allowed are multiples of the 2 PEs");
+            "experts: 5 given to experts, allowed are multiples of 2, the PEs over tp_size");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.tp_size = 0; }), "tp_size: 0 given to experts, allowed are 1 to 2");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.tp_size = 3; }), "tp_size: 3 given to experts, allowed are 1 to 2");
+  EXPECT_THAT(test::error_of<InvalidArgument>(
+                  [] { expert_sizes({.max_tokens = 1, .hidden = 8, .experts = 4, .tp_size = 3, .top_k = 1}, 4); }),
+              HasSubstr("tp_size: 3 given to experts, allowed are divisors of the 4 PEs"));
   EXPECT_EQ(option([](ExpertOptions& o) { o.top_k = 17; }), "top_k: 17 given to experts, allowed are 1 to 16");
   EXPECT_EQ(option([](ExpertOptions& o) { o.align = 0; }), "align: 0 given to experts, allowed are 1 to 1024");
   EXPECT_EQ(option([](ExpertOptions& o) { o.most_rows = 4; }),

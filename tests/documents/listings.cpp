@@ -154,6 +154,16 @@ void products_of_experts(World& world, Stream& stream, const std::int32_t* ids, 
   // end of listing
 }
 
+void tensor_parallel_experts(World& world) {
+  const int pes = world.num_pes();
+  // listing: tensor_parallel_experts
+  auto plan =
+      make_expert_gemms(world, {.experts = {.max_tokens = 64, .hidden = 4096, .experts = 8, .tp_size = pes, .top_k = 2},
+                                .intermediate = 14336 / pes,  // of each PE
+                                .activation = Activation::kSwiGlu});
+  // end of listing
+}
+
 void grouped_gemm(World& world, Stream& stream, const std::int32_t* ids, const float* weights, void* routing,
                   const void* x, void* rows, const void* weights_of_experts, void* out) {
   // listing: grouped_gemm

@@ -54,6 +54,10 @@ std::vector<ExpertGemmRuns> cases_for(int pes) {
       }
     }
   }
+  for (const Size tokens : {1, 40, 257}) {
+    cases.push_back(runs_of(pes, ExpertForm::kSequential, DType::kBF16, Activation::kSwiGlu, tokens));
+    cases.back().options.experts.tp_size = pes;
+  }
   for (ExpertGemmRuns& runs : cases)
     if (pes > 2) runs.options.experts.blocks = 32;
   return cases;
@@ -61,8 +65,9 @@ std::vector<ExpertGemmRuns> cases_for(int pes) {
 
 std::string describe(const ExpertGemmRuns& runs, int pes) {
   const ExpertGemmOptions& o = runs.options;
-  return fmt::format("{} {} wire {} tokens {} activation {} on {} PEs", name(o.gemm_combine), name(o.experts.type),
-                     name(o.experts.wire), o.experts.max_tokens, static_cast<int>(o.activation), pes);
+  return fmt::format("{} {} wire {} tokens {} activation {} tp {} on {} PEs", name(o.gemm_combine),
+                     name(o.experts.type), name(o.experts.wire), o.experts.max_tokens, static_cast<int>(o.activation),
+                     o.experts.tp_size, pes);
 }
 
 CudaOptions world_with(Size gigabytes) {

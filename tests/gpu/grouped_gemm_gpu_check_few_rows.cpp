@@ -10,12 +10,13 @@ namespace {
 /// and depths that end within a step.
 template <class T>
 void check_type(World& world, Stream& stream, Stream& copies, Buffers& buffers, int rounds) {
-  const std::vector<std::int32_t> ragged{0, 1, 7, 8, 9, 0, 15, 16, 17, 24, 31, 32, 33, 0, 70, 3};
-  std::vector<std::int32_t> all(33), many(300);
+  constexpr int kTileRows = 64;
+  const std::vector<std::int32_t> ragged{0, 1, 7, 8, 9, 0, 15, 16, 17, 24, 31, 32, 33, 40, 0, 63, 64, 65, 70, 3};
+  std::vector<std::int32_t> all(kTileRows + 1), many(300);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<std::int32_t>(i % 3);
   const auto check = [&](Case c) {
-    c.tile_m = 32;
+    c.tile_m = kTileRows;
     c.tile_n = 128;
     attempt(fmt::format("few rows, {} {}", name(dtype_of<T>()), describe(c)),
             [&] { return Check<T>(world, stream, buffers, c).run(nullptr, 1); });
@@ -50,7 +51,7 @@ void check_type(World& world, Stream& stream, Stream& copies, Buffers& buffers, 
                     .gated = true,
                     .column_chunks = 2,
                     .activation = activation,
-                    .tile_m = 32,
+                    .tile_m = kTileRows,
                     .tile_n = 128};
     Check<T> run(world, stream, buffers, late);
     for (int round = 0; round < rounds; ++round)

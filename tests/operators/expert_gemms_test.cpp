@@ -37,13 +37,18 @@ struct Case {
   int column_chunks = 0;
   ExpertWire wire = ExpertWire::kType;
   bool own_tile = false;  // of the rule
+  int tp_size = 1;
 };
 
 ExpertGemmRuns runs_of(const Case& c) {
   ExpertGemmRuns runs;
   ExpertGemmOptions& o = runs.options;
-  o.experts = {
-      .type = c.type, .max_tokens = c.tokens, .hidden = 40, .experts = c.pes * c.experts_here, .top_k = c.top_k};
+  o.experts = {.type = c.type,
+               .max_tokens = c.tokens,
+               .hidden = 40,
+               .experts = c.pes / c.tp_size * c.experts_here,
+               .tp_size = c.tp_size,
+               .top_k = c.top_k};
   o.intermediate = 24;
   o.activation = c.activation;
   o.dispatch_gemm = o.gemm_combine = c.form;
@@ -65,9 +70,9 @@ ExpertGemmRuns runs_of(const Case& c) {
 }
 
 std::string describe(const Case& c) {
-  return fmt::format("{} PEs, {} experts each, top {}, {} tokens, {}, activation {}, {} chunks, wire {}", c.pes,
-                     c.experts_here, c.top_k, c.tokens, name(c.form), static_cast<int>(c.activation), c.column_chunks,
-                     name(c.wire));
+  return fmt::format("{} PEs, tp {}, {} experts each, top {}, {} tokens, {}, activation {}, {} chunks, wire {}", c.pes,
+                     c.tp_size, c.experts_here, c.top_k, c.tokens, name(c.form), static_cast<int>(c.activation),
+                     c.column_chunks, name(c.wire));
 }
 
 constexpr auto kSequential = ExpertForm::kSequential;
@@ -89,11 +94,57 @@ const Case kCases[] = {{1, 3, 2, 5, kOverlapped},
                        {3, 1, 2, 5, kOverlapped, DType::kBF16, Activation::kRelu, 2, ExpertWire::kGiven},
                        {2, 3, 3, 4, kOverlapped, DType::kBF16, Activation::kSwiGlu, 2, ExpertWire::kQuantised}};
 
+/// All PEs share the columns of each expert, or groups of them do.
+const Case kShared[] = {
+    {.pes = 2, .experts_here = 3, .top_k = 2, .tokens = 5, .form = kSequential, .tp_size = 2},
+    {.pes = 2, .experts_here = 1, .top_k = 1, .tokens = 9, .form = kOverlapped, .tp_size = 2},
+    {.pes = 3, .experts_here = 4, .top_k = 4, .tokens = 1, .form = kSequential, .type = DType::kF16, .tp_size = 3},
+    {.pes = 4,
+     .experts_here = 6,
+     .top_k = 3,
+     .tokens = 7,
+     .form = kSequential,
+     .activation = Activation::kSwiGlu,
+     .tp_size = 4},
+    {.pes = 4, .experts_here = 3, .top_k = 2, .tokens = 8, .form = kOverlapped, .column_chunks = 3, .tp_size = 2},
+    {.pes = 8, .experts_here = 2, .top_k = 2, .tokens = 3, .form = kSequential, .tp_size = 8},
+    {.pes = 8, .experts_here = 3, .top_k = 4, .tokens = 2, .form = kOverlapped, .tp_size = 4},
+    {.pes = 2,
+     .experts_here = 3,
+     .top_k = 2,
+     .tokens = 4,
+     .form = kSequential,
+     .activation = Activation::kSwiGlu,
+     .wire = ExpertWire::kQuantised,
+     .tp_size = 2}};
+
 TEST(ExpertGemms, AreRightInTheSimulator) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(describe(c));
     Simulation simulation(load_machine("h200x8"), c.pes);
     simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs_of(c)), ""); });
+  }
+}
+
+TEST(ExpertGemms, AreRightWithSharedColumnsInTheSimulator) {
+  for (const Case& c : kShared) {
+    SCOPED_TRACE(describe(c));
+    Simulation simulation(load_machine("h200x8"), c.pes);
+    simulation.run([&](World& world) {
+      EXPECT_EQ(experts_of_pe(runs_of(c).options.experts, c.pes), c.experts_here);
+      EXPECT_EQ(wrong(world, runs_of(c)), "");
+    });
+  }
+}
+
+TEST(ExpertGemms, AreRightWithSharedColumnsOnCpus) {
+  for (const int number : {0, 4, 6}) {
+    const Case& c = kShared[number];
+    SCOPED_TRACE(describe(c));
+    test::HostPes(c.pes, {.timeout_s = 60, .arrival_timeout_s = 120}).run([&](World& world) {
+      EXPECT_EQ(wrong(world, runs_of(c)), "");
+      world.barrier();
+    });
   }
 }
 
@@ -108,9 +159,10 @@ TEST(ExpertGemms, AreRightOnCpus) {
   }
 }
 
-/// Experts with up to 32 rows, and one with those of all tokens.
+/// Experts with the rows of a tile on average and fewer, and one with those of all tokens.
 TEST(ExpertGemms, FewRowsHaveTilesOfTheirOwn) {
   const Case cases[] = {{2, 2, 1, 40, kSequential},
+                        {2, 2, 1, 96, kSequential},
                         {2, 3, 2, 33, kOverlapped, DType::kF16, Activation::kSwiGlu, 1},
                         {2, 2, 2, 18, kSequential, DType::kBF16, Activation::kSwiGlu, 1, ExpertWire::kQuantised}};
   for (Case c : cases) {
@@ -119,26 +171,32 @@ TEST(ExpertGemms, FewRowsHaveTilesOfTheirOwn) {
     Simulation(load_machine("h200x8"), c.pes).run([&](World& world) {
       EXPECT_EQ(wrong(world, runs_of(c)), "");
       const auto plan = make_expert_gemms(world, runs_of(c).options);
-      EXPECT_EQ(plan->options().tile_m, 32);
+      const bool is_fp8 = c.wire != ExpertWire::kType;
+      EXPECT_EQ(plan->options().tile_m, is_fp8 ? 32 : 64);
       EXPECT_EQ(plan->options().tile_n, 128);
       EXPECT_EQ(plan->options().experts.align, 128);
       EXPECT_EQ(plan->choices().back().option, "tile");
-      EXPECT_EQ(plan->choices().back().value, "32x128");
+      EXPECT_EQ(plan->choices().back().value, is_fp8 ? "32x128" : "64x128");
     });
   }
 }
 
 TEST(ExpertGemms, TileOfTheRule) {
   ExpertGemmOptions o;
-  o.experts = {.max_tokens = 384, .hidden = 7168, .experts = 256, .top_k = 8};
+  o.experts = {.max_tokens = 768, .hidden = 7168, .experts = 256, .top_k = 8};
   o.intermediate = 2048;
   const auto rows = [&o](int pes) { return with_tile(o, pes).tile_m; };
-  EXPECT_EQ(rows(2), 32);  // 24 rows of an expert on average
+  EXPECT_EQ(rows(2), 64);  // 48 rows of an expert on average
   EXPECT_EQ(rows(3), 128);
   EXPECT_EQ(expert_gemm_sizes(o, 2).rows, expert_sizes(routing_options(o), 2).rows);
-  o.experts.max_tokens = 385;
+  o.experts.max_tokens = 769;
   EXPECT_EQ(rows(2), 128);
   EXPECT_EQ(with_tile(o, 2).tile_n, 256);
+  o.experts.wire = ExpertWire::kQuantised;
+  o.experts.max_tokens = 384;
+  EXPECT_EQ(rows(2), 32);
+  o.experts.max_tokens = 385;
+  EXPECT_EQ(rows(2), 128);
   o.tile_n = 64;
   EXPECT_EQ(rows(2), 0);  // refused later
 }
@@ -182,7 +240,7 @@ TEST(ExpertGemms, RefuseOptionsByName) {
                   o.tile_m = o.tile_n = 0;
                   o.experts.align = 16;
                 }),
-                HasSubstr("align: 16 given to experts, allowed are 1 and multiples of tile_m, 32"));
+                HasSubstr("align: 16 given to experts, allowed are 1 and multiples of tile_m, 64"));
     EXPECT_THAT(message([](auto& o) { o.experts.batches = 1; }), HasSubstr("batches: 1 given"));
     EXPECT_THAT(message([](auto& o) { o.column_chunks = 4; }), HasSubstr("column_chunks: 4 given"));
     EXPECT_THAT(message([](auto& o) {

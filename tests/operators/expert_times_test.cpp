@@ -40,6 +40,14 @@ TEST(ExpertTimes, SumsOfAllSmsFollowThoseOfFew) {
   EXPECT_LT(us, sums / 8 * 1.1);  // and half of the product
 }
 
+TEST(ExpertTimes, RowsOfSharedExpertsReachAllPes) {
+  ExpertGemmOptions o = rows_alone();
+  o.experts.tp_size = 2;
+  const ExpertTimes times(load_machine("h200x2"), pair(), o);
+  // Two waves of one expert, each with three of four own rows and of four others.
+  EXPECT_NEAR(times.dispatch_gemm_us(8), 2 * 4096 * 1.5 * 2.0 / 8, 1);
+}
+
 TEST(ExpertTimes, EarlyExpertsKeepTheGemmBusyWhileRowsTravel) {
   ExpertGemmOptions o;
   o.experts = {.max_tokens = 4096, .hidden = 7168, .experts = 256, .top_k = 8};

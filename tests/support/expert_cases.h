@@ -13,20 +13,23 @@ namespace tandem::test {
 
 inline std::string describe(const kernels::ExpertRuns& runs, int pes) {
   const ExpertOptions& o = runs.options;
-  return fmt::format("{} {} {}{} {} hidden {} top {} align {} blocks {} batches {}{}{}{}{} on {} PEs", name(o.type),
-                     name(o.wire), o.scales_by_group ? "by group " : "", name(o.layout), name(o.transport), o.hidden,
-                     o.top_k, o.align, o.blocks, o.batches, runs.input.long_ids ? " i64" : "",
-                     runs.input.weights ? " weights" : "", runs.input.tokens_on_device ? " device tokens" : "",
-                     runs.input.add ? " add" : "", pes);
+  return fmt::format("{} {} {}{} {} hidden {} top {} tp {} align {} blocks {} batches {}{}{}{}{} on {} PEs",
+                     name(o.type), name(o.wire), o.scales_by_group ? "by group " : "", name(o.layout),
+                     name(o.transport), o.hidden, o.top_k, o.tp_size, o.align, o.blocks, o.batches,
+                     runs.input.long_ids ? " i64" : "", runs.input.weights ? " weights" : "",
+                     runs.input.tokens_on_device ? " device tokens" : "", runs.input.add ? " add" : "", pes);
 }
 
 /// Every pair of values of the options on so many PEs, each with rounds whose numbers of tokens change. Routings are
-/// used again. Rows have one piece, several, and a part of one. With batches, calls are halves.
+/// used again. Rows have one piece, several, and a part of one. With batches, calls are halves. All PEs share the
+/// columns of each expert, or four of eight PEs do.
 inline std::vector<kernels::ExpertRuns> expert_cases(int pes) {
   constexpr Size kHidden[] = {128, 2500, 1, 1792};
   constexpr int kTopK[] = {2, 8, 1, 9};
   constexpr int kBlocks[] = {0, 1, 3};
-  const Pairwise pairwise({3, 3, 4, 4, 2, 3, 2, 2, 2, 3, 3}, [](std::size_t, int, std::size_t, int) { return true; });
+  const int kTpSizes[] = {1, pes == 8 ? 4 : pes};
+  const Pairwise pairwise({3, 3, 4, 4, 2, 3, 2, 2, 2, 3, 3, 2},
+                          [](std::size_t, int, std::size_t, int) { return true; });
   std::vector<kernels::ExpertRuns> list;
   for (const std::vector<int>& row : pairwise.rows()) {
     kernels::ExpertRuns runs;
@@ -39,6 +42,7 @@ inline std::vector<kernels::ExpertRuns> expert_cases(int pes) {
     o.blocks = kBlocks[row[5]];
     o.max_tokens = 5;
     o.experts = pes * (1 + row[3]);
+    o.tp_size = kTpSizes[row[11]];
     if (o.layout == ExpertLayout::kSorted && row[4] == 0) o.align = 8;
     if (o.layout == ExpertLayout::kByExpert) o.most_rows = pes * o.max_tokens * o.top_k;  // an expert twice in a token
     o.transport = static_cast<ExpertTransport>(1 + row[9]);

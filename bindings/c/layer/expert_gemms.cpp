@@ -37,6 +37,7 @@ tandem::ExpertGemmOptions options_of(const tandem_expert_gemms_problem& problem)
   options.experts.top_k = problem.top_k;
   options.experts.wire = static_cast<tandem::ExpertWire>(
       one_of(problem.wire, TANDEM_WIRE_TYPE, TANDEM_WIRE_GIVEN, "wire", "tandem_expert_wire"));
+  if (problem.tp_size != 0) options.experts.tp_size = problem.tp_size;
   options.intermediate = size_of_c(problem.intermediate, "intermediate");
   options.activation = static_cast<tandem::Activation>(
       one_of(problem.activation, TANDEM_NO_ACTIVATION, TANDEM_GEGLU, "activation", "tandem_activation"));

@@ -45,6 +45,7 @@ tandem::ExpertOptions options_of(const tandem_experts_problem& problem) {
   options.transport = static_cast<tandem::ExpertTransport>(one_of(
       problem.transport, TANDEM_EXPERTS_BY_RULE, TANDEM_EXPERTS_BY_FUSED, "transport", "tandem_expert_transport"));
   options.batches = problem.batches;
+  if (problem.tp_size != 0) options.tp_size = problem.tp_size;
   return options;
 }
 

@@ -168,6 +168,7 @@ class ExpertsProblem(ctypes.Structure):
         ("scales_by_group", _int),
         ("transport", _int),
         ("batches", _int),
+        ("tp_size", _int),
     ]
 
 
@@ -238,6 +239,7 @@ class ExpertGemmsProblem(ctypes.Structure):
         ("communication_sms", _int),
         ("column_chunks", _int),
         ("wire", _int),
+        ("tp_size", _int),
     ]
 
 

@@ -132,12 +132,17 @@ for dtype, layout, align, tokens in (
 layer(BF16, "sorted", 1, TOKENS, torch.int32)
 
 
-def whole(experts, tokens, top_k, hidden, intermediate, shared, fused):
+def part_of(matrices, axis, tp):
+    """This PE's part of matrices of all experts, whose columns of the first product lie along an axis."""
+    return matrices.chunk(size // tp)[rank // tp].chunk(tp, axis)[rank % tp]
+
+
+def whole(experts, tokens, top_k, hidden, intermediate, shared, fused, tp=1):
     """ParallelExperts beside all experts in float64: values and gradients."""
     torch.manual_seed(3)
     gate_up = (torch.randn(experts, 2 * intermediate, hidden) * hidden**-0.5).to(BF16)
     down = (torch.randn(experts, hidden, intermediate) * intermediate**-0.5).to(BF16)
-    layer = tt.ParallelExperts(hidden, intermediate, experts, max_tokens=TOKENS + 2, fused=fused)
+    layer = tt.ParallelExperts(hidden, intermediate, experts, max_tokens=TOKENS + 2, fused=fused, tp_size=tp)
     layer.load_state_dict({"gate_up_proj": gate_up, "down_proj": down})
     layer.load_state_dict(layer.state_dict())  # a part is as good as the whole
     xs = [random(80 + pe, tokens + pe % 2, hidden, dtype=BF16) for pe in range(size)]
@@ -162,14 +167,18 @@ def whole(experts, tokens, top_k, hidden, intermediate, shared, fused):
         assert torch.equal(out, layer(x, scores[rank].indices, weights, x if shared else None))
     (out * random(100 + rank, *out.shape, dtype=torch.float64).to(BF16)).sum().backward()
     check_close("x", x.grad, every[rank].grad)
-    check_close("gate_up", layer.gate_up_proj.grad, wide.grad.chunk(size)[rank])
-    check_close("down", layer.down_proj.grad, narrow.grad.chunk(size)[rank])
+    gates, ups = (part_of(one, 1, tp) for one in wide.grad.chunk(2, 1))
+    check_close("gate_up", layer.gate_up_proj.grad, torch.cat((gates, ups), 1))
+    check_close("down", layer.down_proj.grad, part_of(narrow.grad, 2, tp))
     assert (weights.grad - kept[rank].grad).abs().max() <= 3e-2 * kept[rank].grad.abs().max()
 
 
 for fused in (True, False):
     whole(2 * size, 5, 2, 32, 48, False, fused)  # few experts, as Mixtral
     whole(8 * size, 6, 8, 48, 16, True, fused)  # many, and a shared one, as DeepSeek-V3
+    whole(3, 5, 2, 32, 16 * size, True, fused, tp=size)  # tensor-parallel
+    if size % 2 == 0:
+        whole(size, 5, 2, 32, 48, False, fused, tp=2)
 
 # Both forms of the products have the same bits, also with gated activations.
 hidden, intermediate = 40, 24

@@ -175,13 +175,21 @@ for name, wrongs in {
     "layout": ("x", None, 1, Bad()),
     "align": (-1, 2000, "1", None, Bad()),
     "most_rows": (-1, 3, "1", None, Bad()),  # 3: not without the layout by_expert
+    "tp_size": (0, -1, size + 1, 2**40, "1", None, Bad()),
     "group": NO_GROUPS,
 }.items():
     for wrong in wrongs:
         refused(tt.route, ids, **{**options, name: wrong})
 for features in ((0, 8, size), (8, 9, size), (8, 8, size + 1), (8, 8, 0), ("8", 8, size), (8, None, size)):
     refused(tt.ParallelExperts, *features)
-for name, wrong in (("dtype", torch.float32), ("max_tokens", 1.5), ("group", "nothing")):
+for name, wrong in (
+    ("dtype", torch.float32),
+    ("max_tokens", 1.5),
+    ("group", "nothing"),
+    ("tp_size", 0),
+    ("tp_size", size + 1),
+    ("tp_size", "1"),
+):
     refused(tt.ParallelExperts, 8, 8, size, **{name: wrong})
 routing, rows = tt.route(ids, **options), torch.ones(3, 8, dtype=torch.bfloat16)
 y = tt.dispatch(rows, routing)

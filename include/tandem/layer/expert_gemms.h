@@ -10,6 +10,10 @@
 /// `dispatch_gemm` is a dispatch (tandem/layer/experts.h) and the first product of each expert here with its rows.
 /// `gemm_combine` is the second product and the combination. Results have the bits of these calls one behind the other.
 ///
+/// With ExpertOptions::tp_size above 1, each PE of a group has `intermediate` columns of the group's experts. They are
+/// rows of the first matrix in memory (gates and ups of a gated activation), and columns of the second one.
+/// `gemm_combine` adds the partial results.
+///
 /// With the wire kQuantised or kGiven the products are fp8_e4m3. A scale belongs to each 128 values of a row and to
 /// each 128x128 weights, as GemmScales::blocks. Rows stay as they travelled, and the result of the first product is fp8
 /// with scales. The second product's result, sums and `out` have the type.
@@ -46,7 +50,7 @@ struct ExpertGemmOptions {
   /// tile_m, or 1 for tile_m itself, or for 128 where tile_m is 0. With a wire other than kType the type is kBF16, and
   /// `dispatch_gemm` is sequential.
   ExpertOptions experts;
-  Size intermediate = 0;  ///< columns of the first product's result, 1 to 65,536
+  Size intermediate = 0;  ///< columns of the first product's result here: the expert's over tp_size, 1 to 65,536
   Activation activation =
       Activation::kNone;  ///< of the first product; gated ones take B of interleave_gates. fp8 on GPUs: gated
   ExpertForm dispatch_gemm = ExpertForm::kRule;  ///< the overlapped form has chunks, not packets
@@ -121,8 +125,8 @@ std::unique_ptr<ExpertGemmPlan> make_expert_gemms(World& world, const ExpertGemm
 
 /// Returns the sizes of a plan on `pes` PEs before it is made. Throws InvalidArgument as `make_expert_gemms` does.
 ExpertSizes expert_gemm_sizes(const ExpertGemmOptions& options, int pes);
-/// Returns the options with the size of tiles that a plan on `pes` PEs takes. By rule it is 32x128 for few rows of each
-/// expert, and else 128x256. Few are up to 24 on average, if all PEs bring their most tokens.
+/// Returns the options with the size of tiles that a plan on `pes` PEs takes. By rule it is 64x128 for up to 48 rows of
+/// an expert on average, with the most tokens. In fp8 it is 32x128 for up to 24. For more rows it is 128x256.
 ExpertGemmOptions with_tile(const ExpertGemmOptions& options, int pes);
 /// Returns the options of the plan of routings: sorted by expert, aligned to tiles.
 ExpertOptions routing_options(const ExpertGemmOptions& options);

@@ -14,6 +14,11 @@
 ///   sum[p] = y of its experts on PE p, times their weights, added in f32 in the order of choices, rounded to the type
 ///   out    = sum[0] + ... + sum[n-1] + add       in f32, over the PEs that have an expert of it, rounded once
 ///
+/// Experts can be divided by columns, too. With ExpertOptions::tp_size = s, PE p is in group g = p / s, which holds the
+/// experts [g, g + 1) * experts * s / n. Each PE of a group has a part of these experts' columns, and gets all of their
+/// rows. Its y are partial results, and the sums above complete them. With s = n the experts are tensor-parallel: every
+/// PE has a part of all experts, dispatch is an all-gather, and combine is a reduce-scatter.
+///
 /// All bits are the same in every run. An id of -1 chooses no expert. An expert that a token chooses twice counts
 /// twice. A token without experts gets `add`, or zeros.
 ///
@@ -86,7 +91,8 @@ struct ExpertOptions {
   DType type = DType::kBF16;                    ///< of x, y, add and the sums: bf16 or f16
   Size max_tokens = 0;                          ///< the most tokens of a PE
   Size hidden = 0;                              ///< elements of a row, 1 to 65,536
-  int experts = 0;                              ///< of all PEs, a multiple of their number
+  int experts = 0;                              ///< of all PEs, a multiple of the PEs over tp_size
+  int tp_size = 1;                              ///< PEs that share the columns of each expert, a divisor of the PEs
   int top_k = 0;                                ///< choices of a token, 1 to 16
   ExpertWire wire = ExpertWire::kType;          ///< the form of rows from token to expert
   ExpertLayout layout = ExpertLayout::kSorted;  ///< of dispatched rows
@@ -230,6 +236,13 @@ class ExpertPlan {
 /// or more than 64. In a phantom simulation the ids, numbers of tokens and routings need memory with contents
 /// (Index).
 std::unique_ptr<ExpertPlan> make_experts(World& world, const ExpertOptions& options);
+
+/// Returns the number of experts of each of `pes` PEs.
+inline int experts_of_pe(const ExpertOptions& options, int pes) { return options.experts / (pes / options.tp_size); }
+/// Returns the first expert of PE `pe` of `pes`.
+inline int first_expert(const ExpertOptions& options, int pes, int pe) {
+  return pe / options.tp_size * experts_of_pe(options, pes);
+}
 
 /// Returns the sizes of a plan on `pes` PEs before it is made. Throws InvalidArgument as `make_experts` does.
 ExpertSizes expert_sizes(const ExpertOptions& options, int pes);

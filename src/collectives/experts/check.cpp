@@ -76,10 +76,15 @@ void check(const ExpertOptions& o, int pes) {
     throw InvalidArgument(fmt::format("type: {} given to {}, allowed are f16 and bf16", name(o.type), kExperts));
   check_number("max_tokens", o.max_tokens, 1, kMost);
   check_number("hidden", o.hidden, 1, kMost);
-  check_number("experts", o.experts, pes, kMost);
-  if (o.experts % pes != 0)
+  check_number("tp_size", o.tp_size, 1, pes);
+  if (pes % o.tp_size != 0)
     throw InvalidArgument(
-        fmt::format("experts: {} given to {}, allowed are multiples of the {} PEs", o.experts, kExperts, pes));
+        fmt::format("tp_size: {} given to {}, allowed are divisors of the {} PEs", o.tp_size, kExperts, pes));
+  const int parts = pes / o.tp_size;
+  check_number("experts", o.experts, parts, kMost);
+  if (o.experts % parts != 0)
+    throw InvalidArgument(fmt::format("experts: {} given to {}, allowed are multiples of {}, the PEs over tp_size",
+                                      o.experts, kExperts, parts));
   check_number("top_k", o.top_k, 1, kMostTopK);
   check_number("wire", static_cast<int>(o.wire), 0, static_cast<int>(ExpertWire::kGiven));
   check_number("layout", static_cast<int>(o.layout), 0, static_cast<int>(ExpertLayout::kInPlace));

@@ -18,7 +18,7 @@ class ExpertRows {
   /// Counts the rows, and those of the experts here before it, as soon as the choices of all PEs have arrived. Keeps
   /// the rows' choices.
   TANDEM_DEVICE void find() {
-    const std::int32_t first = block_.pe() * a_.routing.experts_here;
+    const std::int32_t first = a_.routing.first_expert(block_.pe());
     const std::int32_t wanted = first + expert_;
     const auto most = static_cast<std::int32_t>(a_.kept);
     const bool at_once = places_at_once();
@@ -113,7 +113,7 @@ class ExpertRows {
   }
 
   TANDEM_DEVICE void place_choices(std::int32_t next, std::int32_t last) const {
-    const std::int32_t wanted = block_.pe() * a_.routing.experts_here + expert_;
+    const std::int32_t wanted = a_.routing.first_expert(block_.pe()) + expert_;
     all_.for_parts([&](const auto& ids, const auto& choices) {
       const auto hits = ids.map([wanted](std::int32_t id) { return id == wanted ? 1 : 0; });
       place_hits(hits, block_.exclusive_sum(hits), choices, next, last);

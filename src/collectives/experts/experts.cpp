@@ -30,7 +30,8 @@ ExpertOptions with_most_rows(ExpertOptions o, int pes) {
 Routing shape_of(const ExpertOptions& o, int pes) {
   Routing r;
   r.pes = pes;
-  r.experts_here = o.experts / pes;
+  r.experts_here = experts_of_pe(o, pes);
+  r.tp_size = o.tp_size;
   r.top_k = o.top_k;
   r.max_tokens = o.max_tokens;
   r.complete();
@@ -105,8 +106,8 @@ std::vector<OptionChoice> choose(World& world, ExpertOptions& o, const Routing& 
 }
 
 std::string describe(const ExpertOptions& o) {
-  return fmt::format("{} {} {}x{} to {} of {}, wire {}{}, {} align {} rows {}, {} in {} blocks, batches {}", kExperts,
-                     name(o.type), o.max_tokens, o.hidden, o.top_k, o.experts, name(o.wire),
+  return fmt::format("{} {} {}x{} to {} of {} tp {}, wire {}{}, {} align {} rows {}, {} in {} blocks, batches {}",
+                     kExperts, name(o.type), o.max_tokens, o.hidden, o.top_k, o.experts, o.tp_size, name(o.wire),
                      o.scales_by_group ? " by group" : "", name(o.layout), o.align, o.most_rows, name(o.transport),
                      o.blocks, o.batches);
 }

@@ -35,7 +35,7 @@ void throw_refused(World& world, std::int64_t* notes, int blocks, const ExpertOp
   world.copy_in(notes, noted.data(), bytes);
   if (choice < 0)
     throw InvalidArgument(fmt::format("most_rows: PE {}, expert {}: {} rows given to {}, allowed are {}", world.pe(),
-                                      world.pe() * (o.experts / world.num_pes()) - choice - 1, value, kExperts,
+                                      first_expert(o, world.num_pes(), world.pe()) - choice - 1, value, kExperts,
                                       o.most_rows));
   throw InvalidArgument(fmt::format("ids: PE {}, token {}, k {}: {} given to {}, allowed are -1 to {}", world.pe(),
                                     (choice - 1) / o.top_k, (choice - 1) % o.top_k, value, kExperts, o.experts - 1));

@@ -74,7 +74,8 @@ struct RouteArgs {
   }
 };
 
-/// Returns the choices of an expert that are kept: those of equally popular experts, times twice the number of PEs.
+/// Returns the choices of an expert that are kept: those of equally popular experts, times twice the number of PEs with
+/// other experts.
 TANDEM_DEVICE inline Size most_kept(const Routing& r) {
   return 2 * ceil_div(r.pes * r.max_tokens * r.top_k, r.experts_here);
 }

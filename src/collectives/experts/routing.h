@@ -32,17 +32,20 @@ struct Routing {
   std::int32_t* words = nullptr;
   int pes = 0;
   int experts_here = 0;
+  int tp_size = 1;  // neighbouring PEs with the same experts
   int top_k = 0;
   Size max_tokens = 0;
   Size rows = 0;
   Size padded_choices = 0;
-  Divider by_experts_here;
+  Divider by_experts_here, by_tp_size;
 
   /// Sets what follows from the other numbers.
   void complete() {
     padded_choices = round_up(kHeaderWords + max_tokens * top_k, kLineWords) - kHeaderWords;
     by_experts_here = Divider(experts_here);
+    by_tp_size = Divider(tp_size);
   }
+  TANDEM_DEVICE std::int32_t first_expert(int pe) const { return by_tp_size(pe) * experts_here; }
   /// Choices of a PE, padded so that with the words before them they fill lines of packets.
   TANDEM_DEVICE Size choices() const { return padded_choices; }
   TANDEM_DEVICE std::int32_t* tokens() const { return words; }
@@ -90,7 +93,7 @@ template <class Block>
 TANDEM_DEVICE Choices<std::int32_t> load_places(Block& block, const Routing& r, int pe, Size token,
                                                 const Choices<std::int32_t>& ids) {
   auto places = load_choices(block, r.places(pe) + token * r.top_k, r.top_k, -1);
-  const int first = block.pe() * r.experts_here;
+  const std::int32_t first = r.first_expert(block.pe());
   for (int k = 0; k < kMostTopK; ++k)
     if (ids.of[k] < first || ids.of[k] >= first + r.experts_here) places.of[k] = -1;
   return places;
@@ -101,6 +104,13 @@ template <int kWords = kPeWords>
 class PeSet {
  public:
   TANDEM_DEVICE void add(int pe) { word(*this, pe) |= bit(pe); }
+  /// Adds `count` neighbouring PEs, at least one.
+  TANDEM_DEVICE void add(int first, int count) {
+    if constexpr (kIsOne)
+      words_[0] |= ~std::uint64_t{0} >> (64 - count) << first;
+    else
+      for (int pe = first; pe < first + count; ++pe) add(pe);
+  }
   TANDEM_DEVICE bool has(int pe) const { return (word(*this, pe) & bit(pe)) != 0; }
   TANDEM_DEVICE bool empty() const {
     std::uint64_t any = 0;
@@ -129,7 +139,7 @@ template <int kWords = kPeWords>
 TANDEM_DEVICE inline PeSet<kWords> pes_of(const Routing& routing, const Choices<std::int32_t>& ids) {
   PeSet<kWords> pes;
   for (const std::int32_t id : ids.of)
-    if (id >= 0) pes.add(static_cast<int>(routing.by_experts_here(id)));
+    if (id >= 0) pes.add(static_cast<int>(routing.by_experts_here(id)) * routing.tp_size, routing.tp_size);
   return pes;
 }
 

@@ -80,7 +80,7 @@ class TokenPlaces {
   /// The numbers of the experts here in some words of a token.
   TANDEM_DEVICE std::uint64_t experts_of(std::int32_t first_word, std::int32_t words) const {
     const std::int32_t experts = a_.routing.experts_here;
-    const std::int32_t first = block_.pe() * experts;
+    const std::int32_t first = a_.routing.first_expert(block_.pe());
     return total([=](std::int32_t word, std::int32_t i) {
       const std::int32_t at = i - first_word;
       const std::int32_t number = number_here(word, first, experts);
@@ -91,7 +91,7 @@ class TokenPlaces {
   /// The rows before those of these experts and words: of the same expert alone, where each expert has a part.
   TANDEM_DEVICE std::uint64_t before_of(std::int32_t first_word, std::uint64_t wanted) const {
     const std::int32_t experts = a_.routing.experts_here;
-    const std::int32_t first = block_.pe() * experts;
+    const std::int32_t first = a_.routing.first_expert(block_.pe());
     const bool is_sorted = a_.most_rows == 0;
     return total([=](std::int32_t word, std::int32_t i) {
       const std::int32_t number = number_here(word, first, experts);

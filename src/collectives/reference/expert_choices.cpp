@@ -74,7 +74,7 @@ std::vector<std::int32_t> expert_choices(const std::string& routing, int experts
     for (int k = 0; k < top_k; ++k) {
       const Size number = (pe * tokens + token) * top_k + k;
       if (routing == "balanced") of_token[k] = static_cast<std::int32_t>(number % experts);
-      if (routing == "one") of_token[k] = static_cast<std::int32_t>((token + k) % (experts / pes));
+      if (routing == "one") of_token[k] = static_cast<std::int32_t>((token + k) % std::max(1, experts / pes));
       if (routing == "ragged")
         of_token[k] = static_cast<std::int32_t>(engine() % static_cast<std::uint64_t>(experts + 1)) - 1;
     }

@@ -20,7 +20,7 @@ Size tokens_of_pe(const std::string& routing, int pe, Size most, std::uint64_t s
 ///   balanced   every expert gets as many tokens, as far as they divide
 ///   random     different experts, each as likely
 ///   zipf:S     different experts, of which number i is as likely as 1 / (i + 1)^S
-///   one        the experts of PE 0
+///   one        the first experts / PEs experts, but at least one: PE 0 holds them
 ///   none       -1
 ///   ragged     any expert, also twice in a token, or -1
 std::vector<std::int32_t> expert_choices(const std::string& routing, int experts, int pes, int top_k, int pe,

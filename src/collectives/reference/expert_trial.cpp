@@ -71,7 +71,10 @@ class Trial final : public ExpertTrial {
     return o_.scales_by_group ? group * plan_.scales_stride() + row : row * groups() + group;
   }
   Size groups() const { return ceil_div(o_.hidden, kGroup); }
-  int experts_here() const { return o_.experts / world_.num_pes(); }
+  int experts_here() const { return experts_of_pe(o_, world_.num_pes()); }
+  int first_here() const { return first_expert(o_, world_.num_pes(), world_.pe()); }
+  /// The number of the part of an expert that PE `pe` holds. Each part has results of its own.
+  int part_of(int expert, int pe) const { return expert * o_.tp_size + pe % o_.tp_size; }
   Size tokens() const { return one_.tokens(world_.pe()); }
 
   template <class Element>
@@ -101,7 +104,7 @@ class Trial final : public ExpertTrial {
     Size next = 0;
     for (int e = 0; e < experts_here(); ++e) {
       next = o_.layout == ExpertLayout::kByExpert ? e * o_.most_rows : round_up(next, o_.align);
-      const int expert = world_.pe() * experts_here() + e;
+      const int expert = first_here() + e;
       for (int step = 0; step < world_.num_pes(); ++step) {
         const int pe = (world_.pe() + step) % world_.num_pes();
         for (Size token = 0; token < one_.tokens(pe); ++token)
@@ -175,7 +178,8 @@ class Trial final : public ExpertTrial {
     std::vector<T> y(static_cast<std::size_t>(plan_.rows() * o_.hidden));
     for (const auto& [number, row] : rows_)
       for (Size i = 0; i < o_.hidden; ++i)
-        y[static_cast<std::size_t>(number * o_.hidden + i)] = convert<T>(one_.y(row.expert, row.pe, row.token, i));
+        y[static_cast<std::size_t>(number * o_.hidden + i)] =
+            convert<T>(one_.y(part_of(row.expert, world_.pe()), row.pe, row.token, i));
     if (o_.wire == ExpertWire::kGiven) {
       std::vector<fp8_e4m3> given(x.size());
       std::vector<float> scales(static_cast<std::size_t>(tokens() * groups()));
@@ -212,7 +216,7 @@ class Trial final : public ExpertTrial {
       errors.expect(all_tokens[static_cast<std::size_t>(pe)] == one_.tokens(pe),
                     [&] { return fmt::format("another number of tokens of PE {}", pe); });
     for (int e = 0; e < experts_here(); ++e) {
-      const int expert = world_.pe() * experts_here() + e;
+      const int expert = first_here() + e;
       const auto count =
           std::count_if(rows_.begin(), rows_.end(), [&](const auto& row) { return row.second.expert == expert; });
       const std::int32_t got = counts[static_cast<std::size_t>(e)];
@@ -260,8 +264,8 @@ class Trial final : public ExpertTrial {
   float sum_on(int pe, Size token, Size i) const {
     float sum = 0;
     for (int k = 0; k < o_.top_k; ++k)
-      if (const int id = one_.id(world_.pe(), token, k); id >= 0 && id / experts_here() == pe)
-        sum += one_.y(id, world_.pe(), token, i) * one_.weight(world_.pe(), token, k);
+      if (const int id = one_.id(world_.pe(), token, k); id >= 0 && id / experts_here() == pe / o_.tp_size)
+        sum += one_.y(part_of(id, pe), world_.pe(), token, i) * one_.weight(world_.pe(), token, k);
     return convert<float>(convert<T>(sum));
   }
 

@@ -29,7 +29,7 @@ DispatchGemm::DispatchGemm(World& world, const ExpertGemmOptions& options, Exper
       sms_(world.machine().gpu.sm_count),
       early_(options.dispatch_gemm == ExpertForm::kOverlapped ? early : EarlyExperts{}) {
   const ProductShape shape = shape_of(options_, experts);
-  const int here = options_.experts.experts / team_.size;
+  const int here = experts_of_pe(options_.experts, team_.size);
   if (early_.count() < here) product_.emplace(world, options_, shape, early_.count(), here - early_.count());
   if (options_.dispatch_gemm == ExpertForm::kSequential) return;
   early_product_.emplace(world, options_, shape, 0, early_.count(), early_.experts_of_wave);

@@ -17,7 +17,11 @@ constexpr double kBetweenSteps = 1.15;
 }  // namespace
 
 ExpertTimes::ExpertTimes(const Machine& machine, const Team& team, const ExpertGemmOptions& options)
-    : model_(planning_model(machine)), o_(options), pes_(team.size), here_(options.experts.experts / team.size) {}
+    : model_(planning_model(machine)),
+      o_(options),
+      pes_(team.size),
+      parts_(pes_ / options.experts.tp_size),
+      here_(experts_of_pe(options.experts, pes_)) {}
 
 EarlyExperts ExpertTimes::early_experts(int beside) const {
   EarlyExperts early{std::min(kEarlyWaves, here_), 1};
@@ -40,7 +44,7 @@ double ExpertTimes::gemm_combine_us(int chunks, int beside) const {
 }
 
 double ExpertTimes::product_us(Size n, Size k, int experts, int sms) const {
-  const double of_expert = static_cast<double>(o_.experts.max_tokens * o_.experts.top_k) / here_;
+  const double of_expert = static_cast<double>(pes_ * o_.experts.max_tokens * o_.experts.top_k) / o_.experts.experts;
   const Size panels = experts * static_cast<Size>(std::ceil(of_expert / o_.tile_m));
   const Size tiles = panels * ceil_div(n, o_.tile_n);
   GemmShape shape{panels * o_.tile_m, n, k, static_cast<int>(size_of(product_type(o_)))};
@@ -64,11 +68,11 @@ double ExpertTimes::second_product_us(int sms) const {
 double ExpertTimes::bytes_us(double share, int sms) const {
   const auto tokens = static_cast<double>(o_.experts.max_tokens);
   const double row = static_cast<double>(row_bytes()) * share * 1e-3;
-  const double sent = tokens * (pes_ - 1) * (1 - std::pow(1 - 1.0 / pes_, o_.experts.top_k));
+  const double sent = tokens * (pes_ - 1) * (1 - std::pow(1 - 1.0 / parts_, o_.experts.top_k));
   const double peers = model_.link.fabric == Fabric::kFullMesh ? std::max(1, pes_ - 1) : 1;
   const double link = model_.link.store_gbps.at(sms) * model_.link.all_to_all_efficiency * peers;
   const double local = std::min(model_.gpu.hbm_gbps, model_.gpu.block_hbm_gbps.at(sms));
-  const double moved = tokens * (o_.experts.top_k + 1) + 2 * sent;
+  const double moved = tokens * (o_.experts.top_k * o_.experts.tp_size + 1) + 2 * sent;
   return kBetweenSteps * std::max(sent * row / link, moved * row / local) + model_.gpu.graph_node_us;
 }
 
@@ -77,7 +81,7 @@ double ExpertTimes::visits(int experts) const {
   const auto chosen = [&](int of_all) {
     return 1 - std::pow(1 - static_cast<double>(of_all) / o_.experts.experts, o_.experts.top_k);
   };
-  return static_cast<double>(o_.experts.max_tokens) * (chosen(experts * pes_) + (pes_ - 1) * chosen(experts));
+  return static_cast<double>(o_.experts.max_tokens) * (chosen(experts * parts_) + (pes_ - 1) * chosen(experts));
 }
 
 double ExpertTimes::row_us(const RowCost& cost, Size bytes) {

@@ -37,7 +37,8 @@ class ExpertTimes {
   Machine model_;
   const ExpertGemmOptions& o_;
   int pes_;
-  int here_;
+  int parts_;  // of the experts, each on tp_size PEs
+  int here_;   // experts of a PE
 };
 
 }  // namespace tandem::ops

@@ -24,7 +24,7 @@ GemmCombine::GemmCombine(World& world, const ExpertGemmOptions& options, ExpertP
       sms_(world.machine().gpu.sm_count),
       product_(world, options,
                {experts.rows(), options.experts.hidden, options.intermediate, Activation::kNone, options.experts.type},
-               0, options.experts.experts / team_.size) {
+               0, experts_of_pe(options.experts, team_.size)) {
   if (options.gemm_combine == ExpertForm::kSequential) return;
   GemmGroups chunked;
   chunked.column_chunks = options.column_chunks;

@@ -32,6 +32,10 @@ struct MiddleRow {
 struct ExpertWeights {
   const ExpertGemmOptions& options;
 
+  /// Returns the number of the part of an expert that PE `pe` holds. The functions below take it as their expert, so
+  /// parts have different weights.
+  int part(int expert, int pe) const { return expert * options.experts.tp_size + pe % options.experts.tp_size; }
+
   /// The scale of the weights of a block: a power of two, so that products stay exact.
   float scale(int expert, Size block, Size step) const {
     return is_fp8(options) ? std::ldexp(1.0F, static_cast<int>((expert + block + step) % 3) - 1) : 1.0F;

@@ -14,8 +14,9 @@ class ExpertGemmMemory {
  public:
   ExpertGemmMemory(World& world, const ExpertGemmPlan& plan)
       : o_(plan.options()),
-        first_expert_(o_.experts.experts / world.num_pes() * world.pe()),
-        here_(o_.experts.experts / world.num_pes()) {
+        first_expert_(first_expert(o_.experts, world.num_pes(), world.pe())),
+        pe_(world.pe()),
+        here_(experts_of_pe(o_.experts, world.num_pes())) {
     SymmetricHeap& heap = world.heap();
     const Size all_rows = plan.experts().rows(), hidden = o_.experts.hidden;
     const auto scales = [&](Size count, const char* what) {
@@ -41,7 +42,7 @@ class ExpertGemmMemory {
     std::vector<W> first(static_cast<std::size_t>(columns() * hidden));
     std::vector<W> second(static_cast<std::size_t>(hidden * o_.intermediate));
     for (int e = 0; e < here_; ++e) {
-      const int expert = first_expert_ + e;
+      const int expert = weights.part(first_expert_ + e, pe_);
       std::fill(first.begin(), first.end(), convert<W>(0.0F));
       std::fill(second.begin(), second.end(), convert<W>(0.0F));
       for (Size j = 0; j < o_.intermediate; ++j)
@@ -81,12 +82,14 @@ class ExpertGemmMemory {
     std::vector<float> all;
     for (int e = 0; e < here_; ++e)
       for (Size block = 0; block < blocks; ++block)
-        for (Size step = 0; step < steps; ++step) all.push_back(weights.scale(first_expert_ + e, block, step));
+        for (Size step = 0; step < steps; ++step)
+          all.push_back(weights.scale(weights.part(first_expert_ + e, pe_), block, step));
     put(world, memory, all);
   }
 
   const ExpertGemmOptions o_;
   int first_expert_;
+  int pe_;
   int here_;
 };
 

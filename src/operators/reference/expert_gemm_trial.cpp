@@ -34,7 +34,7 @@ class Trial final : public ExpertGemmTrial {
       : world_(world),
         plan_(plan),
         o_(plan.options()),
-        here_(o_.experts.experts / world.num_pes()),
+        here_(experts_of_pe(o_.experts, world.num_pes())),
         one_(o_.experts, input, world.num_pes(), world.phantom() ? world.pe() : -1),
         weights_{o_},
         adds_(input.add),
@@ -114,7 +114,8 @@ class Trial final : public ExpertGemmTrial {
         const int pe = (world_.pe() + step) % world_.num_pes();
         for (Size token = 0; token < one_.tokens(pe); ++token)
           for (int k = 0; k < o_.experts.top_k; ++k)
-            if (const int expert = world_.pe() * here_ + e; one_.id(pe, token, k) == expert)
+            if (const int expert = first_expert(o_.experts, world_.num_pes(), world_.pe()) + e;
+                one_.id(pe, token, k) == expert)
               rows_[next++] = {expert, pe, token};
       }
     }
@@ -164,8 +165,9 @@ class Trial final : public ExpertGemmTrial {
     return values;
   }
 
-  MiddleRow middle_row(int expert, int pe, Size token) const {
-    return weights_.middle_row<W>(expert, [&](Size i) { return x(pe, token, i); });
+  /// Returns the row of a token of PE `pe` between both products, on PE `at`.
+  MiddleRow middle_row(int expert, int at, int pe, Size token) const {
+    return weights_.middle_row<W>(weights_.part(expert, at), [&](Size i) { return x(pe, token, i); });
   }
 
   void check_first(ExpertErrors& errors) {
@@ -188,7 +190,7 @@ class Trial final : public ExpertGemmTrial {
       for (Size i = 0; is_own && kIsFp8 && i < scale_blocks(hidden()); ++i)
         expect("dispatched scale", i, row_scales[static_cast<std::size_t>(number * scale_blocks(hidden()) + i)], kScale,
                0);
-      const MiddleRow want = middle_row(row.expert, row.pe, row.token);
+      const MiddleRow want = middle_row(row.expert, world_.pe(), row.pe, row.token);
       for (Size j = 0; j < o_.intermediate; ++j) {
         const float value = want.values[static_cast<std::size_t>(j)];
         expect("product", j, convert<float>(h[static_cast<std::size_t>(number * o_.intermediate + j)]), value,
@@ -210,11 +212,13 @@ class Trial final : public ExpertGemmTrial {
   void check_combined(ExpertErrors& errors) {
     const auto out = result<T>(second_.out, tokens() * hidden());
     const int me = world_.pe(), top_k = o_.experts.top_k;
-    std::vector<MiddleRow> rows(static_cast<std::size_t>(top_k));
+    const Size parts = o_.experts.tp_size;
+    std::vector<MiddleRow> rows(static_cast<std::size_t>(top_k * parts));
     for (Size token = 0; token < tokens(); ++token) {
       for (int k = 0; k < top_k; ++k)
-        if (const int id = one_.id(me, token, k); id >= 0)
-          rows[static_cast<std::size_t>(k)] = middle_row(id, me, token);
+        for (int part = 0; part < parts; ++part)
+          if (const int id = one_.id(me, token, k); id >= 0)
+            rows[static_cast<std::size_t>(k * parts + part)] = middle_row(id, part, me, token);
       for (Size i = 0; i < hidden(); ++i) {
         float total = adds_ ? one_.add(token, i) : 0;
         float terms = 0;
@@ -222,8 +226,9 @@ class Trial final : public ExpertGemmTrial {
           float sum = 0;
           for (int k = 0; k < top_k; ++k) {
             const int id = one_.id(me, token, k);
-            if (id < 0 || id / here_ != pe || !is_dispatched_) continue;
-            const float y = weights_.result(id, i, rows[static_cast<std::size_t>(k)]);
+            if (id < 0 || id / here_ != pe / parts || !is_dispatched_) continue;
+            const float y =
+                weights_.result(weights_.part(id, pe), i, rows[static_cast<std::size_t>(k * parts + pe % parts)]);
             const float term = convert<float>(convert<T>(y)) * one_.weight(me, token, k);
             sum += term;
             terms += std::abs(term);

@@ -34,6 +34,20 @@ TEST(ExpertGemms, RunInFp8) {
   }
 }
 
+TEST(ExpertGemms, RunWithSharedColumns) {
+  for (const char* const words : {"dispatch_gemm --tp-size 4 --algo overlapped", "gemm_combine --tp-size 4",
+                                  "gemm_combine --tp-size 2 --algo overlapped --activation swiglu"}) {
+    const auto json = run_json(fmt::format("{} --pes 4 {}", words, kSmall));
+    EXPECT_EQ(json["shape"], "9x64x32");
+    EXPECT_THAT(json["extras"], HasSubstr(", tp "));
+    EXPECT_EQ(json["correct"], true) << words;
+  }
+  for (const char* const op : {"dispatch", "combine"})
+    EXPECT_EQ(
+        run_json(fmt::format("{} --pes 3 --tp-size 3 --tokens 5 --hidden 40 --experts 2 --top-k 2", op))["correct"],
+        true);
+}
+
 TEST(ExpertGemms, RunInProcesses) {
   for (const char* const op : {"dispatch_gemm", "gemm_combine"}) {
     const auto outcome = tandem(fmt::format(
@@ -71,6 +85,11 @@ TEST(ExpertGemms, RefuseOptionsByName) {
   EXPECT_THAT(error("run gemm_combine --wire quantised --dtype f16"),
               HasSubstr("type: f16 given to experts, allowed is bf16 with fp8 products"));
   EXPECT_THAT(error("run gemm_combine --intermediate 0"), HasSubstr("intermediate: 0 given to experts"));
+  EXPECT_THAT(error("run gemm_combine --pes 3 --tp-size 3"),
+              HasSubstr("--tp-size: 3 given, allowed are divisors of the 2048 columns between both products"));
+  EXPECT_THAT(error("run dispatch --pes 4 --tp-size 3"),
+              HasSubstr("tp_size: 3 given to experts, allowed are divisors of the 4 PEs"));
+  EXPECT_THAT(error("run merge_heads --tp-size 2"), HasSubstr("--tp-size: does not apply to merge_heads"));
   EXPECT_THAT(error("run dispatch --intermediate 8"), HasSubstr("--intermediate: does not apply to dispatch"));
 }
 

@@ -32,19 +32,28 @@ class ExpertGemmsProgram final : public CheckProgram {
   ops::ExpertGemmRuns runs_;
 };
 
+/// Marks a case whose PEs share the columns of experts. It has the synchronisation of the case without.
+void share_columns(CheckCase& one, int tp_size) {
+  if (tp_size == 1) return;
+  one.variant = "tp";
+  one.has_twin = true;
+}
+
 /// Both forms of both operators. Experts have no rows, one tile's rows, one row more, and several tiles. A combination
 /// has three chunks of columns, so that two calls for sums beside the GEMM follow each other in the same slots.
-void add_expert_gemms_cases(std::vector<CheckCase>& cases, int pes) {
+void add_expert_gemms_cases(std::vector<CheckCase>& cases, int pes, int tp_size) {
   for (const ExpertForm form : {ExpertForm::kSequential, ExpertForm::kOverlapped})
     for (const bool combines : {false, true}) {
       CheckCase one;
       one.op = combines ? "gemm_combine" : "dispatch_gemm";
       one.algorithm = name(form);
+      share_columns(one, tp_size);
       one.machine = machine_for(pes);
       one.pes = pes;
       ops::ExpertGemmRuns runs;
       ExpertGemmOptions& o = runs.options;
       o.experts = {.max_tokens = 3, .hidden = combines ? 24 : 16, .experts = 3 * pes, .top_k = 2};
+      o.experts.tp_size = tp_size;
       o.experts.blocks = 2;
       o.intermediate = 8;
       o.dispatch_gemm = combines ? ExpertForm::kSequential : form;
@@ -75,10 +84,13 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
     std::vector<kernels::ExpertRound> rounds;
     Size max_tokens = 2;
     int top_k = 2;
+    int tp_size = 1;
   };
   // Random choices alone would hide a slot that is written again too early: every PE would wait for every other one.
   const std::vector<kernels::ExpertRound> rounds{{"random", 2, 0}, {"one", 2, 1}, {"none", 1, 0}, {"ragged", 2, 1}};
   const std::vector<kernels::ExpertRound> reused{{"one", 2, 6}};
+  // Rows of shared experts reach all PEs. Only PE 0, which has no tokens of its own, keeps none of them back.
+  const std::vector<kernels::ExpertRound> shared{{"random", 2, 0}, {"ragged", 2, 6}, {"none", 1, 0}, {"one", 2, 1}};
   const std::vector<kernels::ExpertRound> fused{{"random", 2, 1}, {"one", 2, 1},    {"none", 1, 1},
                                                 {"one", 2, 1},    {"ragged", 2, 1}, {"none", 2, 1}};
   constexpr auto kPackets = ExpertTransport::kPackets;
@@ -97,18 +109,23 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
        ExpertWire::kType,
        ExpertLayout::kInPlace,
        0,
-       {{"none", 2, 0}, {"none", 2, 0}, {"ragged", 2, 4}}}};
+       {{"none", 2, 0}, {"none", 2, 0}, {"ragged", 2, 4}}},
+      {"", kPackets, ExpertWire::kType, ExpertLayout::kSorted, 0, shared, 2, 2, pes},
+      {"", kFused, ExpertWire::kType, ExpertLayout::kSorted, 0, fused, 2, 2, pes},
+      {"", kChunks, ExpertWire::kType, ExpertLayout::kByExpert, 0, shared, 2, 2, pes % 2 == 0 ? 2 : pes}};
   for (const Variant& variant : variants) {
     CheckCase one;
     one.op = "experts";
     one.algorithm = name(variant.transport);
     one.variant = variant.name;
+    share_columns(one, variant.tp_size);
     one.machine = machine_for(pes);
     one.pes = pes;
     kernels::ExpertRuns runs;
     runs.options = {.hidden = 20, .experts = 2 * pes, .wire = variant.wire};
     runs.options.max_tokens = variant.max_tokens;
     runs.options.top_k = variant.top_k;
+    runs.options.tp_size = variant.tp_size;
     runs.options.transport = variant.transport;
     runs.options.batches = variant.batches;
     runs.options.blocks = variant.transport == kChunks ? 1 : 2;
@@ -118,7 +135,8 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
     one.make = [runs] { return std::make_unique<ExpertsProgram>(runs); };
     cases.push_back(std::move(one));
   }
-  add_expert_gemms_cases(cases, pes);
+  add_expert_gemms_cases(cases, pes, 1);
+  add_expert_gemms_cases(cases, pes, pes);
 }
 
 }  // namespace tandem::cli

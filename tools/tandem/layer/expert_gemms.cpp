@@ -50,7 +50,7 @@ class ExpertGemmsCall final : public LayerCall {
     const ExpertOptions& e = options_.experts;
     const ExpertSizes sizes = expert_gemm_sizes(options_, pes_);
     const double rows = static_cast<double>(sizes.rows) * static_cast<double>(2 * e.hidden + options_.intermediate);
-    const double weights = 3.0 * e.experts / pes_ * static_cast<double>(e.hidden * options_.intermediate);
+    const double weights = 3.0 * experts_of_pe(e, pes_) * static_cast<double>(e.hidden * options_.intermediate);
     const double staging = 10.0 * pes_ * static_cast<double>(e.max_tokens * e.hidden);
     return (rows + weights + staging) * static_cast<double>(size_of(e.type));
   }
@@ -87,7 +87,11 @@ ExpertForm form_of(const char* op, const std::string& algorithm) {
 ExpertGemmOptions options_of(const char* op, Half half, const Arguments& a) {
   ExpertGemmOptions o;
   o.experts = expert_options(a);
-  o.intermediate = a.intermediate ? parse_size("--intermediate", *a.intermediate) : expert_model(a).intermediate;
+  const Size whole = a.intermediate ? parse_size("--intermediate", *a.intermediate) : expert_model(a).intermediate;
+  if (const int parts = o.experts.tp_size; parts < 1 || whole % parts != 0)
+    throw InvalidArgument(
+        fmt::format("--tp-size: {} given, allowed are divisors of the {} columns between both products", parts, whole));
+  o.intermediate = whole / o.experts.tp_size;
   if (a.activation) o.activation = parse_activation(*a.activation);
   if (a.tile) {
     const TileSize tile = parse_tile(*a.tile);
@@ -106,9 +110,10 @@ ExpertGemmOptions options_of(const char* op, Half half, const Arguments& a) {
 Result result_of(const char* op, const ExpertGemmOptions& o, const std::string& routing, Size tokens) {
   Result result;
   result.op = op;
-  result.shape = fmt::format("{}x{}x{}", tokens, o.experts.hidden, o.intermediate);
+  result.shape = fmt::format("{}x{}x{}", tokens, o.experts.hidden, o.intermediate * o.experts.tp_size);
   result.dtype = name(o.experts.type);
   result.extras = fmt::format("{} of {} experts, {}", o.experts.top_k, o.experts.experts, routing);
+  if (o.experts.tp_size > 1) result.extras += fmt::format(", tp {}", o.experts.tp_size);
   if (o.experts.wire != ExpertWire::kType) result.extras += fmt::format(", fp8_e4m3 {}", name(o.experts.wire));
   return result;
 }

@@ -37,6 +37,7 @@ ExpertOptions expert_options(const Arguments& a) {
   o.hidden = a.hidden ? parse_size("--hidden", *a.hidden) : model.hidden;
   o.experts = a.experts.value_or(model.experts);
   o.top_k = a.top_k.value_or(model.top_k);
+  o.tp_size = a.tp_size.value_or(1);
   o.align = a.align.value_or(1);
   o.blocks = a.blocks.value_or(0);
   try {

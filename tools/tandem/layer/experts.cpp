@@ -63,6 +63,7 @@ Result result_of(const char* op, const ExpertOptions& o, const std::string& rout
   result.shape = fmt::format("{}x{}", tokens, o.hidden);
   result.dtype = name(o.type);
   result.extras = fmt::format("{} of {} experts, {}, {}", o.top_k, o.experts, routing, name(o.layout));
+  if (o.tp_size > 1) result.extras += fmt::format(", tp {}", o.tp_size);
   if (o.wire != ExpertWire::kType) result.extras += fmt::format(", fp8_e4m3 {}", name(o.wire));
   return result;
 }

@@ -110,6 +110,9 @@ void add_experts(CLI::App& app, Arguments& a) {
   app.add_option("--tokens", a.tokens, "tokens of a PE, with K, M or G (default: 128)")->group(group);
   app.add_option("--experts", a.experts, "experts of all PEs (default: 256)")->group(group);
   app.add_option("--top-k", a.top_k, "choices of a token (default: 8)")->group(group);
+  app.add_option("--tp-size", a.tp_size,
+                 "PEs that share the columns of each expert: 1 (default, expert-parallel) to all (tensor-parallel)")
+      ->group(group);
   app.add_option("--routing", a.routing, "choices: balanced, random (default), zipf:S, one (PE 0's), none or ragged")
       ->group(group);
   app.add_option("--layout", a.layout, "place of dispatched rows: sorted (default), by_expert or in_place")

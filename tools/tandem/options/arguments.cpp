@@ -135,6 +135,7 @@ void refuse_layer_options(const Arguments& a) {
   allow(a.routing.has_value(), "--routing", of_experts);
   allow(a.experts.has_value(), "--experts", of_experts);
   allow(a.top_k.has_value(), "--top-k", of_experts);
+  allow(a.tp_size.has_value(), "--tp-size", of_experts);
   allow(a.intermediate.has_value(), "--intermediate", {dispatch_gemm, gemm_combine});
   allow(a.column_chunks.has_value(), "--column-chunks", {gemm_combine});
   allow(a.layout.has_value(), "--layout", {dispatch, combine});

@@ -53,7 +53,7 @@ struct Arguments : OutputOptions {
 
   // Calls of experts, which have `hidden`, `model` and `wire`, too.
   std::optional<std::string> tokens, routing, layout, intermediate;
-  std::optional<int> experts, top_k, align, column_chunks;
+  std::optional<int> experts, top_k, tp_size, align, column_chunks;
 
   // Operators.
   std::optional<std::string> shape, model, transport, direction, order, tile;

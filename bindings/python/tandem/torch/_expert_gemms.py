@@ -79,6 +79,7 @@ def _plan(
             top_k=problem.top_k,
             type=fields["type"],
             wire=fields["wire"],
+            tp_size=problem.tp_size,
             activation=_ACTIVATIONS[activation],
             dispatch_gemm=_c.EXPERT_FORMS[dispatch_form],
             gemm_combine=_c.EXPERT_FORMS[combine_form],
@@ -146,7 +147,7 @@ def _new_products(
     check_rows("x", x, problem)
     check_routing(routing, problem, x)
     intermediate, is_gated = _columns(w, activation), activation in _c.GATED
-    here = problem.experts // problem.pes()
+    here = problem.experts_here()
     _check_weights(w, (here, w.shape[1], problem.hidden), problem)
     steps = _blocks(problem.hidden)
     _check_scales("x_scales", x_scales, (x.shape[0], steps), ("given",), problem, x)
@@ -214,7 +215,7 @@ def _new_results(
     _groups.check_tensor("a", a, (FP8,) if _is_fp8(problem) else (problem.dtype,))
     if a.dim() != 2:
         raise errors.InvalidArgument(f"a: shape {tuple(a.shape)} given, allowed are two dimensions")
-    rows, here = problem.sizes().rows, problem.experts // problem.pes()
+    rows, here = problem.sizes().rows, problem.experts_here()
     check_shape("a", a, (rows, a.shape[1]), routing)
     check_routing(routing, problem, a)
     _check_weights(w, (here, problem.hidden, a.shape[1]), problem)
@@ -266,7 +267,7 @@ def _gemm_combine(
 
 def _ends(routing: torch.Tensor, problem: Problem) -> torch.Tensor:
     arrays = Arrays(routing, problem)
-    return arrays.at(arrays.sizes.starts_at, problem.experts // problem.pes() + 1)[1:]
+    return arrays.at(arrays.sizes.starts_at, problem.experts_here() + 1)[1:]
 
 
 def _products_keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

@@ -4,8 +4,8 @@
     rows = tt.dispatch(x, routing)              the rows of this PE's experts; routing.counts has their numbers
     out = tt.combine(experts(rows), routing)    the weighted sum of each token's rows
 
-With n PEs, PE p holds the experts [p, p + 1) * experts / n. docs/reference/experts.md has the order of rows. The
-gradient of `dispatch` is a combination with weights of 1, and that of `combine` is a dispatch. Both use the same
+With n PEs, PE p holds the experts [p, p + 1) * experts / n. With tp_size=s, groups of s PEs hold the same experts, and
+each PE a part of their columns. docs/reference/experts.md has the order of rows. The gradient of `dispatch` is a combination with weights of 1, and that of `combine` is a dispatch. Both use the same
 routing.
 """
 
@@ -29,7 +29,7 @@ FP8 = torch.float8_e4m3fn
 # The arguments of all operators that name a plan.
 PROBLEM = (
     "int experts, int top_k, int hidden, int max_tokens, ScalarType dtype, str wire, str layout, int align, "
-    "int most_rows, str group"
+    "int most_rows, int tp_size, str group"
 )
 
 
@@ -221,7 +221,7 @@ def gradients_of_combination(
     y_grad = torch.where(is_used, sent * weights, 0.0).to(y.dtype)
     weights_grad = None
     if of_weights:
-        # Each choice has one row on one PE, so the sum over PEs is exact.
+        # The PEs that share an expert have a part of the product each.
         products = torch.where(is_used, y.float() * sent.float(), 0.0).sum(1)
         of_choices = torch.cat((products, products.new_zeros(1)))[rows.reshape(-1)]
         own = torch.ops.tandem.reduce_scatter(of_choices, "sum", problem.group)
@@ -290,7 +290,7 @@ class Routing:
 
     @property
     def _experts_here(self) -> int:
-        return self.problem.experts // self.problem.pes()
+        return self.problem.experts_here()
 
 
 def problem_for(
@@ -305,6 +305,7 @@ def problem_for(
     layout: str = "sorted",
     align: int = 1,
     most_rows: int = 0,
+    tp_size: int = 1,
     group: Any = None,
 ) -> Problem:
     """The options of a plan for these choices. Raises InvalidArgument and InvalidType."""
@@ -325,6 +326,7 @@ def problem_for(
         text_argument("layout", layout),
         whole_option("align", align),
         whole_option("most_rows", most_rows),
+        whole_option("tp_size", tp_size),
         _groups.resolve(group),
     )
 
@@ -344,7 +346,7 @@ def route(
     `ids` holds tokens x choices of a token: an expert, or -1. `weights` are float32, and 1 by default. `hidden` and
     the option `dtype` (bfloat16 by default) are those of rows. All PEs pass the same options. `max_tokens` is the most
     tokens of a PE. Its default is the number of rows of `ids`, which is then the same on all PEs.
-    docs/reference/experts.md has `wire`, `layout`, `align` and `most_rows`. `group` is the process group.
+    docs/reference/experts.md has `wire`, `layout`, `align`, `most_rows` and `tp_size`. `group` is the process group.
     """
     problem = problem_for(ids, weights, experts=experts, hidden=hidden, **options)
     given = None if weights is None else weights.detach()

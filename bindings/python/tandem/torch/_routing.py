@@ -30,12 +30,14 @@ class Problem:
     layout: str
     align: int
     most_rows: int
+    tp_size: int
     group: str
 
     def __post_init__(self) -> None:
-        for name in ("experts", "hidden", "max_tokens", "align", "most_rows"):
-            if not 0 <= getattr(self, name) < 2**31:
-                raise errors.InvalidArgument(f"{name}: {getattr(self, name)} given, allowed is 0 to {2**31 - 1}")
+        for name in ("experts", "hidden", "max_tokens", "align", "most_rows", "tp_size"):
+            least = 1 if name == "tp_size" else 0
+            if not least <= getattr(self, name) < 2**31:
+                raise errors.InvalidArgument(f"{name}: {getattr(self, name)} given, allowed is {least} to {2**31 - 1}")
 
     def arguments(self) -> tuple[Any, ...]:
         """The options as arguments of an operator."""
@@ -53,10 +55,19 @@ class Problem:
             "layout": _c.EXPERT_LAYOUTS[self.layout],
             "align": self.align,
             "most_rows": self.most_rows,
+            "tp_size": self.tp_size,
         }
 
     def pes(self) -> int:
         return _groups.size_of(self.group)
+
+    def experts_here(self) -> int:
+        """The number of experts of each process, of options that a plan has."""
+        return self.experts // (self.pes() // self.tp_size)
+
+    def first_expert(self) -> int:
+        """The first expert of this process."""
+        return _groups.rank_in(self.group) // self.tp_size * self.experts_here()
 
     def sizes(self) -> _structs.ExpertsSizes:
         """The sizes of the plan's buffers. Raises InvalidArgument for options that no plan has."""
@@ -117,8 +128,7 @@ class Arrays:
 
     def rows(self) -> torch.Tensor:
         """The row of each choice, or the number of rows for a choice without a row here."""
-        ids, here = self.ids(), self.problem.experts // self.pes
-        first = _groups.rank_in(self.problem.group) * here
+        ids, here, first = self.ids(), self.problem.experts_here(), self.problem.first_expert()
         places = self._of_choices(self.sizes.places_at, self.sizes.choice_stride)
         tokens = self.at(self.sizes.tokens_at, self.pes).view(-1, 1, 1)
         numbers = torch.arange(self.problem.max_tokens, device=places.device).view(1, -1, 1)

@@ -1,7 +1,7 @@
 #pragma once
 /// The grouped GEMM for few rows in each group, limited by the time to read B. A block takes 128 columns of B for up to
-/// 32 rows, and each B is read once if its group has no more rows. Blocks do not form clusters. The tiles of many
-/// groups fill all SMs evenly, and while a tile leaves, the next one's B is on its way.
+/// 64 rows of 16 bits, or 32 rows of fp8. Each B is read once if its group has no more rows. Blocks do not form
+/// clusters. The tiles of many groups fill all SMs evenly, and while a tile leaves, the next one's B is on its way.
 
 #include "gemm/hopper/plain_mainloop.cuh"
 
@@ -18,9 +18,10 @@ template <class Element, class Out = Element>
 class FewRowsGroups {
   static constexpr bool kScaled = sizeof(Element) == 1;
   static constexpr bool kQuantised = sizeof(Out) == 1;
-  using Store = std::conditional_t<kQuantised, FewRowsQuantised, FewRowsStore<Out, kScaled>>;
+  // The threads add the products of fp8 themselves: for 64 rows that would take longer than reading B.
+  static constexpr int kRows = kScaled ? 32 : 64;
+  using Store = std::conditional_t<kQuantised, FewRowsQuantised, FewRowsStore<Out, kRows, kScaled>>;
   static constexpr int kCols = Store::kColumns;
-  static constexpr int kRows = Store::kRows;
   // A step has 32 KB of B. 256 bytes of B's rows are read together, which keeps the memory busier than 128 bytes.
   static constexpr int kDepth = 32 * 1024 / kCols / static_cast<int>(sizeof(Element));
   static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers

@@ -21,7 +21,8 @@ class FewRowsMainloop : public GroupedMainloop<Base> {
   static constexpr int kStepDepth = cute::size<2>(TileShape{});
   static constexpr int kBoxDepth = Grouped::kRowBytes / static_cast<int>(sizeof(typename Base::ElementA));
   static constexpr int kLeastRows = 8;
-  static constexpr int kBoxSizes = 3;  ///< boxes of A have kLeastRows << i rows, up to kRows
+  /// Boxes of A have kLeastRows << i rows, up to kRows.
+  static constexpr int kBoxSizes = cute::log_2(static_cast<unsigned>(kRows / kLeastRows)) + 1;
   static_assert(kLeastRows << (kBoxSizes - 1) == kRows && kStepDepth % kBoxDepth == 0);
   static_assert(cute::size(typename Base::DispatchPolicy::ClusterShape{}) == 1);
 
@@ -45,7 +46,8 @@ class FewRowsMainloop : public GroupedMainloop<Base> {
                        const GemmProfiler& profiler) {
     Grouped::pass_gates(params, tile, lane, profiler);
     if (lane != 0) return;
-    const int size = tile.rows <= kLeastRows ? 0 : tile.rows <= 2 * kLeastRows ? 1 : 2;
+    int size = 0;
+    while (kLeastRows << size < tile.rows) ++size;
     const auto bytes_of_a = static_cast<std::uint32_t>((kLeastRows << size) * kBoxes * Grouped::kRowBytes);
     const CUtensorMap* const map_of_a = &params.rows_of_a[size];
     const int row_of_b = tile.group * params.n + column * kCols;

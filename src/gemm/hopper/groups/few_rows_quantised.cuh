@@ -7,8 +7,8 @@
 namespace tandem::cuda {
 
 /// A warpgroup has two slabs: 64 columns of B each, and 32 columns of C. Its second slab is 128 columns of B behind.
-class FewRowsQuantised : public FewRowsTiles<FewRowsQuantised, cutlass::bfloat16_t, 2 * 32 * 32> {
-  using Tiles = FewRowsTiles<FewRowsQuantised, cutlass::bfloat16_t, 2 * 32 * 32>;
+class FewRowsQuantised : public FewRowsTiles<FewRowsQuantised, cutlass::bfloat16_t, 32, 2 * 32 * 32> {
+  using Tiles = FewRowsTiles<FewRowsQuantised, cutlass::bfloat16_t, 32, 2 * 32 * 32>;
   static constexpr int kSlabs = 2;
   static constexpr int kSlabColumns = 32;         // of C, and bytes of a row in the slot
   static constexpr int kSums = Tiles::kRows / 2;  // of a thread in a slab

@@ -6,10 +6,10 @@
 
 namespace tandem::cuda {
 
-/// Element is the type of C, 16 bits. Scaled: the sums have scales.
-template <class Element, bool Scaled>
-class FewRowsStore : public FewRowsTiles<FewRowsStore<Element, Scaled>, Element, 32 * 128> {
-  using Tiles = FewRowsTiles<FewRowsStore<Element, Scaled>, Element, 32 * 128>;
+/// Element is the type of C, 16 bits. Rows: of a tile, a multiple of 32. Scaled: the sums have scales.
+template <class Element, int Rows, bool Scaled>
+class FewRowsStore : public FewRowsTiles<FewRowsStore<Element, Rows, Scaled>, Element, Rows, Rows * 128> {
+  using Tiles = FewRowsTiles<FewRowsStore<Element, Rows, Scaled>, Element, Rows, Rows * 128>;
   using Tiles::params_, Tiles::group_, Tiles::thread_;
   static constexpr int kGroupColumns = 64;  // of B
   static constexpr int kRowBytes = kGroupColumns * static_cast<int>(sizeof(Element));
@@ -81,13 +81,17 @@ class FewRowsStore : public FewRowsTiles<FewRowsStore<Element, Scaled>, Element,
   }
   /// Does the same with the 32 columns of C. A row has four pieces, and piece p of row r is at place p ^ (r / 2 % 4).
   __device__ void put_gated(const float (&values)[kValues / 2]) const {
-    const int row = thread_ % 32;
     const int piece = thread_ / 32;
-    MatrixWords words;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) words.word[i] = packed<Element>(values[i * 2], values[i * 2 + 1]);
-    store_transposed_matrices(
-        Tiles::slot() + static_cast<std::uint32_t>(row * kRowBytes / 2 + (piece ^ row / 2 % 4) * 16), words);
+    for (int first = 0; first < Tiles::kRows; first += 32) {
+      const int row = first + thread_ % 32;
+      MatrixWords words;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        words.word[i] = packed<Element>(values[first / 4 + i * 2], values[first / 4 + i * 2 + 1]);
+      store_transposed_matrices(
+          Tiles::slot() + static_cast<std::uint32_t>(row * kRowBytes / 2 + (piece ^ row / 2 % 4) * 16), words);
+    }
   }
 
   const int columns_;  // of C in a warpgroup

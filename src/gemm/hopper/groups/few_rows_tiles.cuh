@@ -22,9 +22,9 @@ __device__ inline void gate_few_rows(Activation activation, const float (&sums)[
   for (int i = 0; i < Count / 2; ++i) to[i] *= sums[i / 2 * 4 + 2 + i % 2];
 }
 
-/// Bias: a type that TileStoreParams needs. Derived is the store of a kernel, whose interface is that of TileStore.
-/// Derived::store_rows(tile, row) enqueues the stores of the kBoxRows rows from `row` of the tile on.
-template <class Derived, class Bias, int SlotBytes>
+/// Bias: a type that TileStoreParams needs. Rows: of a tile. Derived is the store of a kernel, whose interface is that
+/// of TileStore. Derived::store_rows(tile, row) enqueues the stores of the kBoxRows rows from `row` of the tile on.
+template <class Derived, class Bias, int Rows, int SlotBytes>
 class FewRowsTiles {
   static constexpr int kGroups = 2;
   static constexpr int kLead = 16;  // tiles that a warpgroup may be ahead: the mainloop's stages, and a few that leave
@@ -35,7 +35,7 @@ class FewRowsTiles {
   static constexpr int kSlices = 1;
   static constexpr int kMostPending = 0;
   static constexpr bool kFetchesScales = false;
-  static constexpr int kRows = 32;
+  static constexpr int kRows = Rows;
   static constexpr int kBoxRows = 8;  ///< so C gets at most seven rows behind a panel's own
   struct alignas(1024) Slots {
     std::byte slot[kGroups][SlotBytes];

@@ -34,10 +34,10 @@ extern const GemmKernel kBf16Groups128x256;
 extern const GemmKernel kF16Groups128x256;
 extern const GemmKernel kBf16GatedGroups128x256;
 extern const GemmKernel kF16GatedGroups128x256;
-extern const GemmKernel kBf16Groups32x128;
-extern const GemmKernel kBf16GatedGroups32x128;
-extern const GemmKernel kF16Groups32x128;
-extern const GemmKernel kF16GatedGroups32x128;
+extern const GemmKernel kBf16Groups64x128;
+extern const GemmKernel kBf16GatedGroups64x128;
+extern const GemmKernel kF16Groups64x128;
+extern const GemmKernel kF16GatedGroups64x128;
 extern const GemmKernel kE4m3ToBf16Groups32x128;
 extern const GemmKernel kE4m3ToBf16GatedGroups32x128;
 extern const GemmKernel kE4m3ToE4m3GatedGroups32x256;
@@ -112,10 +112,10 @@ std::span<const GemmKernel* const> gemm_kernels() {
                                   &kF16Groups128x256,
                                   &kBf16GatedGroups128x256,
                                   &kF16GatedGroups128x256,
-                                  &kBf16Groups32x128,
-                                  &kBf16GatedGroups32x128,
-                                  &kF16Groups32x128,
-                                  &kF16GatedGroups32x128,
+                                  &kBf16Groups64x128,
+                                  &kBf16GatedGroups64x128,
+                                  &kF16Groups64x128,
+                                  &kF16GatedGroups64x128,
                                   &kE4m3ToBf16Groups32x128,
                                   &kE4m3ToBf16GatedGroups32x128,
                                   &kE4m3ToE4m3GatedGroups32x256,
