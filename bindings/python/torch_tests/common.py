@@ -45,3 +45,9 @@ def gathered(x: torch.Tensor, group: object = None) -> list[torch.Tensor]:
     made = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size())]
     dist.all_gather(made, x.detach().contiguous(), group=group)
     return made
+
+
+def random(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """The same values on all processes with this seed."""
+    torch.manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64).to(dtype)
