@@ -9,6 +9,7 @@ import torch.distributed._functional_collectives as functional
 import torch.nn.functional as F
 from common import check_close, gathered, join, random
 from passes import compiled, left_by_inductor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 rank, size = join()
 group = dist.group.WORLD.group_name
@@ -169,6 +170,15 @@ if size < 3:  # the number of processes does not change graphs
         (product_of_gathered, 0, (4, 32), F32),
     ):
         check_pass(function, count, shape, dtype)
+    # make_fx leaves torch's own norm its addition in place.
+    given = [
+        random(50 + i + 10 * rank, *one) for i, one in enumerate(((4, 32), (4, 32), (32,), (32,), (8, 32), (16, 32)))
+    ]
+    traced = make_fx(lambda *given: block(*given, None), tracing_mode="fake")(*given)
+    assert tt.fuse_norm_all_gather_matmul(traced) == 1
+    assert sum(node.op == "call_function" for node in traced.graph.nodes) == 4, traced.graph
+    for got, wanted in zip(traced(*given), block(*given, None)):
+        assert (got - wanted).abs().max() < 1e-4
     rows = [random(10 * i + rank, 6, 64, dtype=BF16) for i in range(2)]
     vectors, weights = [random(20, 64, dtype=BF16)] * 2, [random(30, 64, 64, dtype=BF16)] * 2
     with torch.no_grad():

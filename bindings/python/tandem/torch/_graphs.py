@@ -10,6 +10,9 @@ from torch.fx import Graph, GraphModule, Node
 
 from .. import errors
 from .._library import shown
+from ._patterns import IN_PLACE, is_call
+
+aten = torch.ops.aten
 
 
 def check(graph: Any) -> None:
@@ -45,8 +48,15 @@ def leads_only_to(node: Node, ends: tuple[Node | None, ...], known: dict[Node, b
 
 def erase(graph: Graph, nodes: Iterable[Node]) -> None:
     """Removes what nothing uses any more, and `nodes`, the last one first: a wait counts as a side effect."""
-    graph.eliminate_dead_code()
-    for one in nodes:
-        if one in graph.nodes and len(one.users) == 0:
-            graph.erase_node(one)
+
+    # torch's own norm adds in place to a mean that only this addition sees.
+    def in_place() -> list[Node]:
+        found = [one for one in graph.nodes if is_call(one, *IN_PLACE) and is_call(one.args[0], aten.mean.dim)]
+        return [one for one in found if len(one.args[0].users) == 1]
+
+    for unused in (lambda: nodes, in_place):
+        graph.eliminate_dead_code()
+        for one in unused():
+            if one in graph.nodes and len(one.users) == 0:
+                graph.erase_node(one)
     graph.eliminate_dead_code()

@@ -22,6 +22,7 @@ VIEWS = (
 )
 MOVES = (*VIEWS, *_CONVERSIONS, aten.t.default, aten.permute.default)
 """Functions of one tensor that may be called at any time."""
+IN_PLACE = (aten.add_.Tensor, aten.add_.Scalar)
 _CLAMPS = (aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default)
 _FP8 = torch.float8_e4m3fn
 _FP8_MOST = 448.0
@@ -155,7 +156,7 @@ def _vector(node: Any, of: Node) -> Node | None:
 
 def _root(node: Any) -> tuple[Any, float] | None:
     """`variance` and `epsilon` of rsqrt(variance + epsilon)."""
-    if not is_call(node, aten.rsqrt.default) or not is_call(node.args[0], aten.add.Tensor, aten.add.Scalar):
+    if not is_call(node, aten.rsqrt.default) or not is_call(node.args[0], aten.add.Tensor, aten.add.Scalar, *IN_PLACE):
         return None
     for variance, number in _operands(node.args[0]):
         epsilon = _number(number)
