@@ -2,9 +2,9 @@
 
 #include "gemm/contract/stream_k.h"
 #include "operators/normed/normed_plan.h"
+#include "operators/plan/compared_text.h"
 #include "operators/plan/double_buffered_plan.h"
 #include "operators/plan/one_pe.h"
-#include "operators/resolve/compared_text.h"
 #include "operators/resolve/operator_check.h"
 #include "operators/resolve/resolve.h"
 #include "operators/resolve/suitable_form.h"

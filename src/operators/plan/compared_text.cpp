@@ -1,4 +1,4 @@
-#include "operators/resolve/compared_text.h"
+#include "operators/plan/compared_text.h"
 
 #include <fmt/format.h>
 
