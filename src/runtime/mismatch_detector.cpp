@@ -13,6 +13,9 @@ namespace {
 /// Bytes of a call in news.
 constexpr std::size_t kCallBytes = 5 * sizeof(std::uint64_t);
 
+/// Distinguishes a plan from none, whatever its hash.
+constexpr std::uint64_t kMade = std::uint64_t{1} << 32;
+
 std::uint64_t stamp_of(std::uint64_t call, std::uint32_t hash) { return call << 32 | hash; }
 
 /// Text written by another process may lack its terminating zero.
@@ -41,10 +44,43 @@ std::size_t MismatchDetector::add_order(const std::string& what, const Team& tea
   PlanCalls* const own = records_(me_, number);
   const std::string whole = fmt::format("{} on PEs {} + {} * 0..{}", what, team.first, team.stride, team.size - 1);
   plans_.push_back({number, team, call_signature(whole), own, std::move(difference)});
+  const Plan& plan = plans_.back();
   if (own == nullptr) return number;
-  const std::size_t kept = std::min(what.size(), own->what.size() - 1);
-  std::copy_n(what.begin(), kept, own->what.begin());
+  publish(plan, what);
+  if (!plan.difference && team.me >= 0) for_compared(plan, [&](int other) { compare_plan(plan, other); });
   return number;
+}
+
+/// A PE publishes its plan before it reads the others', in one order for all PEs.
+void MismatchDetector::publish(const Plan& plan, const std::string& what) const {
+  const std::size_t kept = std::min(what.size(), plan.own->what.size() - 1);
+  std::copy_n(what.begin(), kept, plan.own->what.begin());
+  plan.own->plan.store(kMade | plan.hash);
+}
+
+/// The first PE compares with all others, the others with the first. Any difference is then found by one of the two.
+/// A PE that is late finds it late, so near PEs are compared with each other, too.
+template <class Compare>
+void MismatchDetector::for_compared(const Plan& plan, const Compare& compare) const {
+  for (int i = 0; i < plan.team.size; ++i) {
+    const int other = plan.team.world_pe(i);
+    if (other != me_ && (plan.team.me == 0 || i == 0 || (is_near_ && is_near_(other)))) compare(other);
+  }
+}
+
+void MismatchDetector::compare_plan(const Plan& plan, int other) const {
+  const PlanCalls& found = *records_(other, plan.number);
+  const std::uint64_t its = found.plan.load();
+  if (its == 0 || its == (kMade | plan.hash)) return;
+  const std::string own_text = text_of(*plan.own), its_text = text_of(found);
+  refuse(fmt::format("plans: PE {} makes {}, PE {} makes {}{}; all PEs must make the same plans in the same order", me_,
+                     own_text, other, its_text,
+                     own_text == its_text ? " (with other options, or on another team)" : ""));
+}
+
+void MismatchDetector::refuse(const std::string& text) const {
+  if (report_) report_(text);
+  throw InvalidArgument(fmt::format("PE {}: {}", me_, text));
 }
 
 void MismatchDetector::note(std::size_t number, Size count) {
@@ -70,13 +106,7 @@ void MismatchDetector::note_call(const Plan& plan, const RecordedCall& call) {
   own.stamp.store(stamp_of(number, call.what));
   plan.own->made.store(number);
   ++changes_;
-  // The first PE compares with all others, the others with the first. Any difference is then found by one of the two.
-  // A PE that is late finds it late, so near PEs are compared with each other, too.
-  for (int i = 0; i < plan.team.size; ++i) {
-    const int other = plan.team.world_pe(i);
-    if (other != me_ && (plan.team.me == 0 || i == 0 || (is_near_ && is_near_(other))))
-      compare(plan, number, call, other);
-  }
+  for_compared(plan, [&](int other) { compare(plan, number, call, other); });
 }
 
 void MismatchDetector::take_back(std::size_t number) {
@@ -175,10 +205,7 @@ void MismatchDetector::compare(const Plan& plan, std::uint64_t number, const Rec
   if (stamp == 0 || stamp >> 32 != (number & 0xFFFF'FFFF) || found.stamp.load() != stamp || its == call) return;
   const std::string what = difference(plan, call, its, other);
   if (what.empty()) return;
-  const std::string text =
-      fmt::format("call {} of {}: {}", number, plan.difference ? text_of(*plan.own) : "a plan", what);
-  if (report_) report_(text);
-  throw InvalidArgument(fmt::format("PE {}: {}", me_, text));
+  refuse(fmt::format("call {} of {}: {}", number, plan.difference ? text_of(*plan.own) : "a plan", what));
 }
 
 std::string MismatchDetector::difference(const Plan& plan, const RecordedCall& call, const RecordedCall& its,

@@ -33,7 +33,8 @@ struct PlanCalls {
     std::array<std::atomic<std::uint64_t>, 2> places;  ///< likewise
   };
 
-  std::array<char, 120> what;  ///< zero-terminated; written before the first call
+  std::array<char, 248> what;       ///< zero-terminated; written before `plan`
+  std::atomic<std::uint64_t> plan;  ///< the hash of the plan's description, and a bit above it; 0: not made yet
   std::atomic<std::uint64_t> made;
   std::array<Call, kRemembered> calls;
 };
@@ -66,10 +67,11 @@ class MismatchDetector {
   MismatchDetector(int me, Records records, std::function<void(const std::string&)> report = nullptr,
                    std::function<bool(int)> is_near = nullptr);
 
-  /// Returns the number of a new plan of `team`, for `note`. `what` must be the same on all members. All PEs of the
-  /// world make plans in the same order.
+  /// Returns the number of a new plan of `team`, for `note`. All PEs of the world make plans in the same order. It
+  /// compares `what` with that of other members on this host, as far as they have made the plan. If two PEs differ, at
+  /// least one throws InvalidArgument, which names both. So it comes before a plan's allocations, which are collective.
   std::size_t add(const std::string& what, const Team& team);
-  /// Does the same for calls of several plans that share one order. `difference` compares what `note` was given.
+  /// Returns the number of an order that calls of several plans share. `difference` compares what `note` was given.
   std::size_t add_order(const std::string& what, const Team& team, Difference difference);
   /// Records this PE's next call of a plan and compares it with the other PEs' calls of the same number, as far as they
   /// exist. If two PEs make different calls, at least one throws InvalidArgument, which names both calls, before it
@@ -109,6 +111,12 @@ class MismatchDetector {
     Difference difference;  // null: an ordinary plan, whose calls are compared field by field
   };
 
+  /// Calls `compare` with each PE whose plans and calls this PE compares with its own.
+  template <class Compare>
+  void for_compared(const Plan& plan, const Compare& compare) const;
+  void publish(const Plan& plan, const std::string& what) const;
+  void compare_plan(const Plan& plan, int other) const;
+  [[noreturn]] void refuse(const std::string& text) const;
   void note_call(const Plan& plan, const RecordedCall& call);
   bool compares(const Plan& plan, int other) const;
   void take_call(std::size_t number, PlanCalls& its, Reader& reader, int from);

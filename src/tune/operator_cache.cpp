@@ -30,6 +30,8 @@ Json to_json(const TunedOperator& entry) {
           {"pes_per_node", key.pes_per_node},
           {"machine", key.machine},
           {"version", key.version},
+          {"fast_accumulation", key.fast_accumulation},
+          {"norm", key.norm},
           {"form", name(o.form)},
           {"transport", tune::name(o.copy_by)},
           {"direction", tune::name(o.direction)},
@@ -44,7 +46,7 @@ Json to_json(const TunedOperator& entry) {
           {"sequential_us", entry.sequential_us}};
 }
 
-/// Older files had another layout.
+/// Older files have no layout, no fast accumulation and no norm.
 BLayout parse_layout(const Json& json) {
   const std::string text = json.value("b_layout", "NxK");
   if (text != "NxK" && text != "KxN")
@@ -65,12 +67,15 @@ TunedOperator from_json(const Json& json) {
   key.pes_per_node = json.at("pes_per_node");
   key.machine = json.at("machine");
   key.version = json.at("version");
+  key.fast_accumulation = json.value("fast_accumulation", false);
+  key.norm = json.value("norm", "");
   OperatorOptions& o = entry.options;
   o.m = key.m;
   o.n = key.n;
   o.k = key.k;
   o.type = key.type;
   o.b_layout = key.b_layout;
+  o.fast_accumulation = key.fast_accumulation;
   o.form = tune::parse_form(json.at("form"));
   o.copy_by = tune::parse_copy_by(json.at("transport"));
   o.direction = tune::parse_direction(json.at("direction"));

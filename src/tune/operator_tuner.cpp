@@ -16,10 +16,44 @@ namespace tandem {
 
 namespace {
 
+/// The arguments of OperatorOptions::norm on one PE. Their values have no effect on times.
+class NormInputs {
+ public:
+  NormInputs(World& world, Operator op, const OperatorOptions& o) : norm_(o.norm) {
+    const bool gather = op == Operator::kAllGatherGemm;
+    const Size columns = gather ? o.k : o.n;
+    const Size rows = op == Operator::kGemmAllReduce ? o.m : split(o.m, world.num_pes())[world.pe()].size();
+    const auto buffer = [&](bool wanted, Size count, const char* what) {
+      return wanted ? world.heap().allocate_local<std::byte>(count * columns * size_of(o.result_type()), what)
+                    : nullptr;
+    };
+    residual_ = buffer(norm_.residual, rows, "residual");
+    weight_ = buffer(norm_.norm != Norm::kNone, 1, "norm weight");
+    bias_ = buffer(norm_.norm_bias, 1, "norm bias");
+    sum_ = buffer(norm_.sum, rows, "sum");
+    // Scales of 128 elements are the most.
+    const bool scaled = norm_.quantisation == Quantisation::kRow || norm_.quantisation == Quantisation::kGroup;
+    if (scaled) scales_ = world.heap().allocate_local<float>(rows * scale_blocks(columns), "scales of c");
+  }
+
+  void add_to(OperatorCall& call) const {
+    call.residual = residual_;
+    call.norm_weight = weight_;
+    call.norm_bias = bias_;
+    call.sum = sum_;
+    call.scales = scales_;
+  }
+
+ private:
+  OperatorNorm norm_;
+  std::byte *residual_, *weight_, *bias_, *sum_;
+  float* scales_ = nullptr;
+};
+
 /// The matrices of one PE.
 class Matrices {
  public:
-  Matrices(World& world, Operator op, const OperatorOptions& o, const TuneSetup& setup) {
+  Matrices(World& world, Operator op, const OperatorOptions& o, const TuneSetup& setup) : norm_(world, op, o) {
     const bool gather = op == Operator::kAllGatherGemm;
     const Team team = world.team();
     const auto own = [&](Size whole) { return split(whole, team.size)[team.me].size(); };
@@ -28,7 +62,9 @@ class Matrices {
     };
     const Size k = gather ? o.k : own(o.k);
     const Size steps = o.block_scales ? scale_blocks(k) : 1;
-    a_ = buffer(gather ? own(o.m) : o.m, k, "a", o.type);
+    // A norm before the gather takes A in the type of the result.
+    const DType a_type = gather && o.norm.any() ? o.result_type() : o.type;
+    a_ = buffer(gather ? own(o.m) : o.m, k, "a", a_type);
     for (const Size n : o.ns.empty() ? std::vector{o.n} : o.ns) {
       b_.push_back(buffer(gather ? own(n) : n, k, "b", o.type));
       c_.push_back(
@@ -38,11 +74,18 @@ class Matrices {
       const Size of_n = o.block_scales ? GemmScales::blocks_of_columns(columns, is_gated(o.activation)) : columns;
       if (setup.scales) b_scale_.push_back(world.heap().allocate_local<float>(of_n * steps, "b scales"));
     }
-    if (setup.scales) a_scale_ = world.heap().allocate_local<float>(steps * (gather ? own(o.m) : o.m), "a scales");
+    const bool norm_makes_scales = gather && o.norm.any();
+    if (setup.scales && !norm_makes_scales)
+      a_scale_ = world.heap().allocate_local<float>(steps * (gather ? own(o.m) : o.m), "a scales");
   }
-  OperatorCall call(Size m) const { return {m, a_, b_, c_, bias_, a_scale_, b_scale_}; }
+  OperatorCall call(Size m) const {
+    OperatorCall call{m, a_, b_, c_, bias_, a_scale_, b_scale_};
+    norm_.add_to(call);
+    return call;
+  }
 
  private:
+  NormInputs norm_;
   const void* a_;
   std::vector<const void*> b_, bias_;
   std::vector<void*> c_;
@@ -134,6 +177,13 @@ void check(const TuneSetup& setup) {
   check_at_least(0, setup.most, "most");
 }
 
+/// Steps that cost time. Numbers such as epsilon do not.
+std::string key_text(const OperatorNorm& norm) {
+  if (!norm.any()) return "";
+  return fmt::format("{}{}{}{}, quantisation {}", name(norm.norm), norm.residual ? ", residual" : "",
+                     norm.norm_bias ? ", norm_bias" : "", norm.sum ? ", sum" : "", name(norm.quantisation));
+}
+
 int rank(const OperatorTrial& trial) { return trial.us > 0 ? 0 : trial.failure.empty() ? 2 : 1; }
 
 }  // namespace
@@ -144,8 +194,18 @@ OperatorKey operator_key(const World& world, Operator op, const OperatorOptions&
   // A choice for whole GPUs does not fit parts of them, and vice versa.
   const std::string part = machine.gpu.copy_engines > 0 ? "" : fmt::format(", {} SMs of it", machine.gpu.sm_count);
   // Results are valid for one version of the library.
-  return {op,        options.m,      options.n,           options.k, options.type, options.b_layout,
-          team.size, team.node_size, machine.name + part, version()};
+  return {op,
+          options.m,
+          options.n,
+          options.k,
+          options.type,
+          options.b_layout,
+          team.size,
+          team.node_size,
+          machine.name + part,
+          version(),
+          options.fast_accumulation,
+          key_text(options.norm)};
 }
 
 OperatorTrial try_operator(World& world, Operator op, const OperatorOptions& options, const TuneSetup& setup) {

@@ -388,7 +388,7 @@ TEST(Experts, RefusePesThatDiffer) {
   EXPECT_THAT(error(other), HasSubstr("experts"));
   other = kOptions;
   other.transport = ExpertTransport::kFused;
-  EXPECT_THAT(error(other), HasSubstr("experts fused route"));
+  EXPECT_THAT(error(other), HasSubstr("fused in 1 blocks"));
 }
 
 /// A plan on 4 PEs of a layer as DeepSeek-V3's, with the rule's transport, in a heap that has so many bytes.

@@ -73,7 +73,7 @@ void other_plans() {
       make_collective(world, Collective::kAllReduce, options);
     });
     if (world.pe() == 0) std::printf("%s\n", error.c_str());
-    expect(world.num_pes() == 1 || contains(error, "all PEs must allocate the same"), "not: " + error);
+    expect(world.num_pes() == 1 || contains(error, "all PEs must make the same plans"), "not: " + error);
   }
   join_anew();
 }

@@ -172,13 +172,56 @@ TEST(MismatchDetector, NewsLeaveOutCallsThatWereTakenBack) {
   EXPECT_EQ(error_of(hosts.log(1), 0, 8), "");
 }
 
+/// Hosts compare plans with their first calls.
 TEST(MismatchDetector, AnotherOperationIsNamed) {
+  TwoHosts hosts;
+  const std::size_t plan = hosts.log(0).add("all_reduce ring bf16 sum", {0, 1, 2, 0, 2});
+  EXPECT_EQ(hosts.log(1).add("all_reduce ring bf16 max", {0, 1, 2, 1, 2}), plan);
+  EXPECT_EQ(error_of(hosts.log(1), plan, 5), "");
+  EXPECT_EQ(error_of(hosts.log(0), plan, 5), "");
+  EXPECT_THAT(hosts.tell(0), AllOf(HasSubstr("PE 1 calls all_reduce ring bf16 max with count 5"),
+                                   HasSubstr("PE 0 all_reduce ring bf16 sum with count 5")));
+}
+
+std::string error_of_plan(MismatchDetector& log, const std::string& what, const Team& team) {
+  try {
+    log.add(what, team);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MismatchDetector, PlansThatDifferAreNamedWhenTheSecondOfThemIsMade) {
+  for (const bool zero_first : {false, true}) {
+    Logs logs(2);
+    logs.add("all_gather");
+    const auto add = [&](int pe) {
+      return error_of_plan(logs[pe], pe == 0 ? "all_reduce sum" : "all_reduce max", {0, 1, 2, pe, 2});
+    };
+    EXPECT_EQ(add(zero_first ? 0 : 1), "");
+    EXPECT_EQ(add(zero_first ? 1 : 0),
+              zero_first
+                  ? "PE 1: plans: PE 1 makes all_reduce max, PE 0 makes all_reduce sum; all PEs must make the same "
+                    "plans in the same order"
+                  : "PE 0: plans: PE 0 makes all_reduce sum, PE 1 makes all_reduce max; all PEs must make the same "
+                    "plans in the same order");
+    EXPECT_EQ(logs.reported.size(), 1U);
+  }
+}
+
+TEST(MismatchDetector, PlansOfAnotherTeamAreNamed) {
+  Logs logs(3);
+  EXPECT_EQ(error_of_plan(logs[0], "broadcast", {0, 1, 3, 0, 3}), "");
+  EXPECT_THAT(error_of_plan(logs[1], "broadcast", {0, 1, 2, 1, 2}), HasSubstr("on another team"));
+}
+
+/// The records keep only the beginning of a text.
+TEST(MismatchDetector, PlansWithLongTextsAreCompared) {
   Logs logs(2);
-  logs[0].add("all_reduce ring bf16 sum", {0, 1, 2, 0, 2});
-  logs[1].add("all_reduce ring bf16 max", {0, 1, 2, 1, 2});
-  EXPECT_EQ(error_of(logs[1], 0, 5), "");
-  EXPECT_THAT(error_of(logs[0], 0, 5), AllOf(HasSubstr("PE 0 calls all_reduce ring bf16 sum with count 5"),
-                                             HasSubstr("PE 1 all_reduce ring bf16 max with count 5")));
+  const std::string long_text(1000, 'x');
+  EXPECT_EQ(error_of_plan(logs[0], long_text + "a", {0, 1, 2, 0, 2}), "");
+  EXPECT_THAT(error_of_plan(logs[1], long_text + "b", {0, 1, 2, 1, 2}), HasSubstr("with other options"));
 }
 
 TEST(MismatchDetector, ACallThatCouldNotBeEnqueuedWasNone) {

@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "tandem/error.h"
 #include "tandem/simulation.h"
@@ -73,6 +76,39 @@ TEST_F(OperatorCache, GivesBackWhatWasStoredUnderItsKeyAlone) {
   store_tuned(file_, transposed);
   EXPECT_TRUE(find_tuned(file_, other, warning).has_value());
   EXPECT_EQ(warning, "");
+}
+
+TEST_F(OperatorCache, TellsFastAccumulationAndNormsApart) {
+  std::string warning;
+  store_tuned(file_, entry(1));
+  for (const auto& [fast, norm] : {std::pair(true, ""), std::pair(false, "rms"), std::pair(false, "rms, residual")}) {
+    TunedOperator other = entry(1);
+    other.key.fast_accumulation = fast;
+    other.key.norm = norm;
+    EXPECT_FALSE(find_tuned(file_, other.key, warning).has_value()) << norm;
+    other.options.splits = 7;
+    store_tuned(file_, other);
+    EXPECT_EQ(find_tuned(file_, other.key, warning).value().options.splits, 7) << norm;
+  }
+  EXPECT_EQ(find_tuned(file_, entry(1).key, warning).value().options.splits, 3);
+  EXPECT_EQ(warning, "");
+}
+
+/// Files of earlier builds of this version have neither.
+TEST_F(OperatorCache, AnEntryWithoutFastAccumulationAndNormIsOneOfAPlainOperator) {
+  store_tuned(file_, entry(1));
+  std::stringstream kept;
+  kept << std::ifstream(file_).rdbuf();
+  auto json = nlohmann::ordered_json::parse(kept.str());
+  EXPECT_EQ(json["entries"][0].erase("fast_accumulation"), 1U);
+  EXPECT_EQ(json["entries"][0].erase("norm"), 1U);
+  std::ofstream(file_) << json;
+  std::string warning;
+  EXPECT_EQ(find_tuned(file_, entry(1).key, warning).value().options.splits, 3);
+  EXPECT_EQ(warning, "");
+  TunedOperator fast = entry(1);
+  fast.key.fast_accumulation = true;
+  EXPECT_FALSE(find_tuned(file_, fast.key, warning).has_value());
 }
 
 TEST_F(OperatorCache, ADamagedFileIsAMissAndKeptAsideByTheNextWriter) {
@@ -206,6 +242,23 @@ TEST(OperatorTuning, TheSlowestPeCountsOnAllPes) {
   EXPECT_EQ(seen, (std::vector<double>{12, 12, 12}));
 }
 
+TEST(OperatorTuning, TriesOperatorsWithNorms) {
+  for (const Operator op : {Operator::kAllGatherGemm, Operator::kGemmReduceScatter, Operator::kGemmAllReduce})
+    for (const DType type : {DType::kBF16, DType::kE4M3}) {
+      OperatorOptions options = problem();
+      options.type = type;
+      options.norm = {.norm = Norm::kLayer, .residual = true, .norm_bias = true, .sum = true};
+      if (op != Operator::kAllGatherGemm) options.norm.quantisation = Quantisation::kGroup;
+      TuneSetup setup = simulated(2);
+      setup.scales = type == DType::kE4M3;
+      setup.in_world([&](World& world) {
+        const OperatorTrial trial = try_operator(world, op, options, setup);
+        EXPECT_EQ(trial.failure, "") << name(op);
+        EXPECT_GT(trial.us, 0);
+      });
+    }
+}
+
 /// The others wait in an allocation of the plan, in which all PEs meet: the world of the trial ends by name.
 TEST(OperatorTuning, AConfigurationThatFailsOnOnePeEndsItsWorld) {
   const TuneSetup setup = simulated(3);
@@ -277,6 +330,39 @@ TEST_F(TunedPlans, TakeWhatTheCacheHas) {
   chosen = problem();
   chosen.m /= 2;
   EXPECT_NE(planned(nothing, chosen)[0].communication_sms, 7) << "another shape";
+}
+
+/// The cache has an entry of the plain product alone.
+TEST_F(TunedPlans, AreOfTheSameStepsAndSums) {
+  ::setenv(kOperatorCacheVariable, file_.c_str(), 1);
+  OperatorOptions normed = problem();
+  normed.norm.norm = Norm::kRms;
+  EXPECT_NE(planned([](World&) {}, normed)[0].communication_sms, 7);
+
+  std::set<std::string> keys;
+  const auto add = [&](const OperatorOptions& options) {
+    Simulation(load_machine("h200x4"), 4, phantom()).run([&](World& world) {
+      const OperatorKey key = operator_key(world, Operator::kAllGatherGemm, options);
+      if (world.pe() == 0) keys.insert(key.norm + (key.fast_accumulation ? ", fast" : ""));
+    });
+  };
+  add(problem());
+  add(normed);
+  normed.norm.epsilon = 1;  // costs no time
+  add(normed);
+  EXPECT_EQ(keys.size(), 2U);
+  normed.norm.residual = true;
+  add(normed);
+  normed.norm.sum = true;
+  add(normed);
+  normed.norm.norm_bias = true;
+  add(normed);
+  normed.norm.norm = Norm::kLayer;
+  add(normed);
+  normed.type = DType::kE4M3;
+  normed.fast_accumulation = true;
+  add(normed);
+  EXPECT_EQ(keys.size(), 7U);
 }
 
 /// The file changes while the PEs read it: no PE takes what not all have.

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "bootstrap/processes.h"
+#include "support/error_of.h"
 #include "tandem/collectives.h"
 #include "tandem/error.h"
 #include "tandem/operators.h"
@@ -50,18 +51,6 @@ TEST(ThreadsOnHost, ThatCannotAllBeStarted) {
 }
 #endif
 
-template <class Work>
-std::string refusal_of(Work work) {
-  try {
-    work();
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "not refused";
-}
-
 WorldOptions options(int device = -1) {
   WorldOptions options;
   options.kind = DeviceKind::kHost;
@@ -82,24 +71,51 @@ TEST(ThreadsOnHost, WriteToPeersAsSoonAsTheyHaveAllocated) {
   });
 }
 
-TEST(ThreadsOnHost, NamePlansWhoseAccumulationDiffers) {
-  const std::string problem = refusal_of([] {
-    WorldThreads(2, options()).run([&](World& world) {
-      const auto data = world.heap().allocate_local<std::byte>(3 * 4096, "a, b and c");
-      Stream stream = world.make_stream("main");
-      const auto plan =
-          make_operator(world, Operator::kGemmAllReduce,
-                        {.m = 32, .n = 32, .k = 32, .type = DType::kE4M3, .fast_accumulation = world.pe() == 1});
-      plan->run(stream, data, data + 4096, data + 8192);
-      stream.synchronize();
+/// Whatever differs is named before memory is allocated, whose sizes may differ with it.
+TEST(ThreadsOnHost, NameOperatorsThatDiffer) {
+  using Change = void (*)(OperatorOptions&);
+  const std::pair<Change, const char*> cases[] = {
+      {[](OperatorOptions& o) { o.m = 64; }, "fp8_e4m3 of at most 64 x 32 x 32"},
+      {[](OperatorOptions& o) { o.fast_accumulation = true; }, "of at most 32 x 32 x 32, fast accumulation"},
+      {[](OperatorOptions& o) { o.a_scale_per_row = true; }, ", scales of rows"},
+      {[](OperatorOptions& o) { o.b_scale_per_column = true; }, ", scales of columns"},
+      {[](OperatorOptions& o) { o.block_scales = true; }, ", scales of blocks"},
+      {[](OperatorOptions& o) { o.b_layout = BLayout::kKxN; }, ", B k x n"},
+      {[](OperatorOptions& o) { o.out_type = DType::kF16; }, ", C f16"},
+      {[](OperatorOptions& o) { o.activation = Activation::kGelu; }, ", gelu"},
+      {[](OperatorOptions& o) { o.norm.norm = Norm::kRms; }, ", norm rms epsilon 1e-06"},
+      {[](OperatorOptions& o) { o.norm = {.norm = Norm::kRms, .epsilon = 1}; }, ", norm rms epsilon 1 "},
+      {[](OperatorOptions& o) { o.norm.residual = true; },
+       ", norm none epsilon 1e-06 quantisation none scale 1 residual"},
+      {[](OperatorOptions& o) { o.form = Form::kSequential; }, ", sequential"},
+      {[](OperatorOptions& o) { o.splits = 2; }, ", splits 2"},
+      {[](OperatorOptions& o) { o.copy_by = CopyBy::kSm; }, ", sm"}};
+  for (const auto& [change, text] : cases) {
+    const std::string problem = error_of<InvalidArgument>([change = change] {
+      WorldThreads(2, options()).run([&](World& world) {
+        OperatorOptions o{.m = 32, .n = 32, .k = 32, .type = DType::kE4M3};
+        if (world.pe() == 1) change(o);
+        make_operator(world, Operator::kGemmAllReduce, o);
+      });
+    });
+    EXPECT_THAT(problem, HasSubstr("all PEs must make the same plans in the same order")) << text;
+    EXPECT_THAT(problem, HasSubstr(text));
+  }
+}
+
+TEST(ThreadsOnHost, NameCollectivesThatDiffer) {
+  const std::string problem = error_of<InvalidArgument>([] {
+    WorldThreads(2, options()).run([](World& world) {
+      make_collective(world, Collective::kAllReduce, {.max_count = world.pe() == 0 ? 100 : 3000});
     });
   });
-  EXPECT_THAT(problem, HasSubstr("gemm_all_reduce fp8_e4m3 of at most 32 x 32 x 32, fast accumulation"));
+  EXPECT_THAT(problem, HasSubstr("all PEs must make the same plans in the same order"));
+  EXPECT_THAT(problem, HasSubstr("of at most 3000"));
 }
 
 TEST(ThreadsOnHost, RefuseBuffersThatAreTooSmall) {
   const auto run = [](Size count) {
-    return refusal_of([&] {
+    return error_of<InvalidArgument>([&] {
       WorldThreads(1, options()).run([&](World& world) {
         const auto data = world.heap().allocate<float>(10, "data").as<std::byte>();
         world.heap().allocate<float>(1000, "the neighbour");
@@ -110,32 +126,36 @@ TEST(ThreadsOnHost, RefuseBuffersThatAreTooSmall) {
       });
     });
   };
-  EXPECT_EQ(run(10), "not refused");
+  EXPECT_EQ(run(10), "no error");
   EXPECT_THAT(run(100), HasSubstr("in: a buffer that has 40 bytes from "));
 }
 
 TEST(ThreadsOnHost, NameTheMostPes) {
-  EXPECT_THAT(refusal_of([] { WorldThreads(257, options()); }),
+  EXPECT_THAT(error_of<InvalidArgument>([] { WorldThreads(257, options()); }),
               HasSubstr("pes: 257 given, allowed are 1 to 256 PEs of one process"));
-  EXPECT_THAT(refusal_of([] { WorldThreads(0, options()); }), HasSubstr("pes: 0 given, at least 1 is needed"));
+  EXPECT_THAT(error_of<InvalidArgument>([] { WorldThreads(0, options()); }),
+              HasSubstr("pes: 0 given, at least 1 is needed"));
 }
 
 TEST(WorldsOnHost, NameArgumentsOutOfRange) {
   const UniqueId id = UniqueId::create();
-  EXPECT_THAT(refusal_of([&] { WorldProcess(id, -1, 2, options()); }), HasSubstr("pe: -1 given, allowed are 0 to 1"));
-  EXPECT_THAT(refusal_of([&] { WorldProcess(id, 2, 2, options()); }), HasSubstr("pe: 2 given, allowed are 0 to 1"));
-  EXPECT_THAT(refusal_of([&] { WorldProcess(id, 0, 0, options()); }), HasSubstr("pes: 0 given, allowed are 1 to 4096"));
-  EXPECT_THAT(refusal_of([&] {
+  EXPECT_THAT(error_of<InvalidArgument>([&] { WorldProcess(id, -1, 2, options()); }),
+              HasSubstr("pe: -1 given, allowed are 0 to 1"));
+  EXPECT_THAT(error_of<InvalidArgument>([&] { WorldProcess(id, 2, 2, options()); }),
+              HasSubstr("pe: 2 given, allowed are 0 to 1"));
+  EXPECT_THAT(error_of<InvalidArgument>([&] { WorldProcess(id, 0, 0, options()); }),
+              HasSubstr("pes: 0 given, allowed are 1 to 4096"));
+  EXPECT_THAT(error_of<InvalidArgument>([&] {
                 WorldProcess(Placement{id, 0, 1, -1, 1}, options());
               }),
               HasSubstr("local_pe: -1 given"));
-  EXPECT_THAT(refusal_of([&] { WorldProcess(id, 0, 1, options(-2)); }),
+  EXPECT_THAT(error_of<InvalidArgument>([&] { WorldProcess(id, 0, 1, options(-2)); }),
               HasSubstr("device: -2 given, allowed are 0 to 255 (-1: by local number)"));
-  EXPECT_THAT(refusal_of([&] { WorldProcess(id, 0, 1, options(256)); }),
+  EXPECT_THAT(error_of<InvalidArgument>([&] { WorldProcess(id, 0, 1, options(256)); }),
               HasSubstr("device: 256 given, allowed are 0 to 255"));
-  EXPECT_THAT(refusal_of([&] { WorldThreads(2, options()).record(2, true); }),
+  EXPECT_THAT(error_of<InvalidArgument>([&] { WorldThreads(2, options()).record(2, true); }),
               HasSubstr("pe: 2 given, allowed are 0 to 1"));
-  EXPECT_THAT(refusal_of([&] { WorldThreads(2, options()).record(-1, true); }),
+  EXPECT_THAT(error_of<InvalidArgument>([&] { WorldThreads(2, options()).record(-1, true); }),
               HasSubstr("pe: -1 given, allowed are 0 to 1"));
 }
 

@@ -46,3 +46,9 @@ def gathered(x: torch.Tensor, group: object = None) -> list[torch.Tensor]:
     made = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     dist.all_gather(made, own, group=group)
     return [one.to(x.device) for one in made]
+
+
+def random(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """The same values on all processes with this seed."""
+    torch.manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64).to(dtype)

@@ -7,18 +7,12 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.nn.functional as F
-from common import check_close, gathered, join
-from functorch.compile import make_boxed_func
-from torch._dynamo.backends.common import aot_autograd
+from common import check_close, gathered, join, random
+from passes import compiled, left_by_inductor
 
 rank, size = join()
 group = dist.group.WORLD.group_name
 F32, BF16, FP8 = torch.float32, torch.bfloat16, torch.float8_e4m3fn
-
-
-def random(seed, *shape, dtype=torch.float32):
-    torch.manual_seed(seed)
-    return torch.randn(*shape, dtype=torch.float64).to(dtype)
 
 
 def dequantised(out, scales, quantisation, scale):
@@ -70,46 +64,6 @@ def values(shape, dtype, norm, quantisation, residual, biased, weighted, keep_su
         limit = wanted.abs() / 16 + (wanted.abs().max() + 1) * 2**-9 + (0 if dtype == torch.float32 else 0.05)
         assert ((got - wanted).abs() <= limit).all(), (norm, quantisation, (got - wanted).abs().max())
 
-
-def before_gather(shape, dtype, norm, residual, biased, activation, columns, keep_sum):
-    """One call of norm_all_gather_matmul beside its definition in float64."""
-    hidden = shape[-1]
-    x = random(rank, *shape, dtype=dtype)
-    r = random(40 + rank, *shape, dtype=dtype) if residual else None
-    norm_weight, norm_bias = (random(50 + i, hidden, dtype=dtype) for i in range(2))
-    vectors = {"norm_weight": None if norm == "none" else norm_weight, "norm_bias": norm_bias if biased else None}
-    weights = [random(60 + i + 7 * rank, hidden, n, dtype=dtype) for i, n in enumerate(columns)]
-    biases = [random(80 + i, n, dtype=dtype) for i, n in enumerate(columns)] if biased else None
-    made, kept = tt.norm_all_gather_matmul(
-        x, weights, r, **vectors, norm=norm, epsilon=1e-5, bias=biases, activation=activation, keep_sum=keep_sum
-    )
-    assert (kept is None) != keep_sum
-    rows = x.double() if r is None else x.double() + r.double()
-    if keep_sum:
-        check_close("sum", kept, rows)
-    rows = rows.to(dtype).double()
-    shift = 0 if vectors["norm_bias"] is None else norm_bias.double()
-    if norm == "rms":
-        rows = F.rms_norm(rows, (hidden,), norm_weight.double(), 1e-5) + shift
-    if norm == "layer":
-        rows = F.layer_norm(rows, (hidden,), norm_weight.double(), None, 1e-5) + shift
-    whole = torch.cat(gathered(rows.to(dtype))).double()
-    for i, (one, weight) in enumerate(zip(made, weights, strict=True)):
-        wanted = whole @ weight.double() + (0 if biases is None else biases[i].double())
-        check_close((norm, shape, i), one, wanted if activation == "none" else getattr(F, activation)(wanted))
-
-
-for case in (
-    ((5, 48), F32, "rms", True, False, "none", (16,), True),
-    ((2, 3, 40), BF16, "rms", True, False, "relu", (16, 8), True),
-    ((1, 8), torch.float16, "layer", False, True, "none", (8,), False),
-    ((70, 64), BF16, "layer", True, True, "silu", (24,), True),
-    ((4, 129), F32, "rms", True, False, "none", (7,), True),  # no row of 16 bytes
-    ((3, 6), BF16, "none", True, False, "none", (5,), True),
-    ((4, 32), F32, "none", True, False, "none", (16,), False),
-    ((0, 16), F32, "rms", True, False, "none", (8,), True),
-):
-    before_gather(*case)
 
 for case in (
     ((5, 48), torch.float32, "rms", "none", True, False, True, True),
@@ -212,18 +166,10 @@ def narrow_clamp(x, r, w, _):
 
 
 def check_pass(function, count, quantisation, dtype):
-    shape, fused = (6, 256), []
-
-    def compiler(module, _):
-        fused.append((tt.fuse_all_reduce_norm(module), str(module.graph)))
-        return make_boxed_func(module.forward)
-
+    shape = (6, 256)
     vectors = [random(20 + i, *one, dtype=dtype) for i, one in enumerate((shape, shape[1:], shape[1:]))]
     arguments = random(rank, *shape, dtype=dtype), *vectors
-    torch._dynamo.reset()
-    backend = aot_autograd(fw_compiler=compiler, inference_compiler=compiler)
-    got = torch.compile(function, backend=backend, fullgraph=True)(*arguments)
-    ((found, text),) = fused
+    got, found, text = compiled(function, tt.fuse_all_reduce_norm, arguments)
     assert found == count == text.count("tandem.all_reduce_norm"), (function, text)
     left = text.count("_c10d_functional.all_reduce") + text.count("tandem.all_reduce.default")
     assert left == (count == 0), text
@@ -261,12 +207,8 @@ if size < 3:  # the number of processes does not change graphs
         check_pass(function, count, quantisation, dtype)
     # Inductor has decompositions of its own. Its pass leaves nothing to compile here.
     for function in (layer, by_rows):
-        graphs = []
-        options = {"post_grad_custom_pre_pass": tt.inductor_pass(), "post_grad_custom_post_pass": graphs.append}
         vectors = [random(20 + i, *one, dtype=BF16) for i, one in enumerate(((6, 256), (256,), (256,)))]
-        torch._dynamo.reset()
-        torch.compile(function, options=options, fullgraph=True)(random(rank, 6, 256, dtype=BF16), *vectors)
-        called = {str(node.target) for node in graphs[0].nodes if node.op == "call_function"}
+        called = left_by_inductor(function, (random(rank, 6, 256, dtype=BF16), *vectors))
         assert called == {"tandem.all_reduce_norm.default", "<built-in function getitem>"}, called
 tt.shutdown()
 print("all equal")

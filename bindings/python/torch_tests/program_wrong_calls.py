@@ -219,6 +219,7 @@ for wrong in (None, 3, y, routing.memory, Bad()):
     refused(tt.combine, y, wrong)
 for wrong in (None, 3, Bad(), torch.fx.symbolic_trace(lambda x: x + 1), torch.nn.ReLU()):
     refused(tt.fuse_all_reduce_norm, wrong)
+    refused(tt.fuse_norm_all_gather_matmul, wrong)
 refused(tt.ColumnParallelLinear, size, size, keep_gathered=True)
 refused(tt.world_of, "nothing")
 refused(tt.world_of, device="meta")

@@ -29,8 +29,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = (
-    "gpu", "values", "products", "norm", "layers", "experts", "scaled", "deep_ep", "compile", "async_tp", "training",
-    "plan_memory", "transformers",
+    "gpu", "values", "products", "norm", "norm_gather", "layers", "experts", "scaled", "deep_ep", "compile", "async_tp",
+    "training", "plan_memory", "transformers",
 )  # fmt: skip
 AT_ONCE = 5
 NEEDS = {"gpu": ("numpy",), "transformers": ("transformers", "accelerate")}
@@ -83,7 +83,7 @@ def run(program: str, processes: int, gpus: int, limit_s: float) -> tuple[str, i
                 texts.append(end(one, started))
     codes = [one.returncode for one in started]
     state = "too late" if late else "passed" if not any(codes) else f"FAILED with {codes}"
-    line = f"{program:10} {state}, {time.monotonic() - begin:.0f} s"
+    line = f"{program:11} {state}, {time.monotonic() - begin:.0f} s"
     return line, int(any(codes)), "\n".join(text[-MOST_TEXT:] for text in texts)
 
 
@@ -107,7 +107,7 @@ def main() -> int:
     for program in given:
         missing = [name for name in NEEDS.get(program, ()) if importlib.util.find_spec(name) is None]
         if missing:
-            print(f"{program:10} not run: {' and '.join(missing)} not installed")
+            print(f"{program:11} not run: {' and '.join(missing)} not installed")
         else:
             programs.append(program)
 

@@ -17,7 +17,7 @@ pytest.importorskip("torch")
 
 @pytest.mark.parametrize("processes", [2, 3])
 def test_values_and_gradients(processes, tmp_path):
-    programs = ("values", "products", "norm", "layers", "experts", "scaled", "deep_ep", "vllm")
+    programs = ("values", "products", "norm", "norm_gather", "layers", "experts", "scaled", "deep_ep", "vllm")
     for text in run("program_several.py", processes, tmp_path, *(f"program_{name}.py" for name in programs)):
         assert text.splitlines() == ["all equal"] * len(programs)
 

@@ -28,6 +28,8 @@ struct OperatorKey {
   int pes_per_node = 1;                    ///< PEs of a node
   std::string machine;                     ///< World::machine().name
   std::string version;                     ///< of the library
+  bool fast_accumulation = false;          ///< whether fp8 products may have less precise sums
+  std::string norm = {};                   ///< the steps of OperatorOptions::norm; none: empty
 
   friend bool operator==(const OperatorKey&, const OperatorKey&) = default;
 };
@@ -37,7 +39,7 @@ OperatorKey operator_key(const World& world, Operator op, const OperatorOptions&
 /// An entry of the cache file.
 struct TunedOperator {
   OperatorKey key;           ///< the problem
-  OperatorOptions options;   ///< key.m, n, k, type and b_layout, and the fastest configuration
+  OperatorOptions options;   ///< the key's problem without its norm, and the fastest configuration
   double us = 0;             ///< its time, of the slowest PE
   double sequential_us = 0;  ///< the best time of the sequential form
 };

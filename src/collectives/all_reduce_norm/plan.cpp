@@ -84,9 +84,10 @@ std::unique_ptr<AllReduceNormPlan> make_all_reduce_norm(World& world, const AllR
   }
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] { return describe(complete); });
   detail::NotedAllocations allocations = world.note_allocations();
+  const std::size_t number = world.calls() != nullptr ? world.calls()->add(describe(complete), team) : 0;
   auto plan = chosen.make(world, complete);
   plan->choices_ = choices_of(options, complete, tuned);
-  if (world.calls() != nullptr) plan->number_ = world.calls()->add(describe(complete), team);
+  plan->number_ = number;
   if (world.checks_calls()) {
     PlanSetup setup(world, team, "all_reduce_norm agreement", 1, 0);
     constexpr Size kWordsAndSlots = 4;

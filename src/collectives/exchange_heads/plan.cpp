@@ -129,12 +129,13 @@ std::unique_ptr<ExchangeHeadsPlan> make_exchange_heads(World& world, const Excha
                                        options.max_rows, fmt::join(options.segments, " and "), complete.blocks);
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
   detail::NotedAllocations allocations = world.note_allocations();
+  const std::size_t number = world.calls() != nullptr ? world.calls()->add(what, team) : 0;
   auto plan = std::make_unique<Plan>(world, complete);
   const bool has_default_blocks = options.blocks == 0;
   plan->choices_ = {{"blocks", std::to_string(complete.blocks),
                      has_default_blocks ? OptionSource::kRule : OptionSource::kCaller,
                      has_default_blocks ? "one for each row and PE, at most four for each SM" : ""}};
-  if (world.calls() != nullptr) plan->number_ = world.calls()->add(what, team);
+  plan->number_ = number;
   plan->memory_ = allocations.take();
   return plan;
 }

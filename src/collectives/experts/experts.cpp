@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 
@@ -147,12 +148,13 @@ std::unique_ptr<ExpertPlan> ExpertPlanMaker::make(World& world, const ExpertOpti
   const std::string what = describe(complete);
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
   detail::NotedAllocations allocations = world.note_allocations();
+  constexpr const char* kKinds[] = {"route", "dispatch", "combine", "route_and_dispatch"};
+  std::array<std::size_t, std::size(kKinds)> numbers{};
+  for (std::size_t kind = 0; kind < numbers.size() && world.calls() != nullptr; ++kind)
+    numbers[kind] = world.calls()->add(fmt::format("{}, {}", kKinds[kind], what), team);
   std::unique_ptr<ExpertPlan> plan = make_expert_plan(world, complete, shape, uses);
   plan->choices_ = std::move(choices);
-  constexpr const char* kKinds[] = {"route", "dispatch", "combine", "route_and_dispatch"};
-  if (world.calls() != nullptr)
-    for (int kind = 0; kind < 4; ++kind)
-      plan->numbers_[kind] = world.calls()->add(fmt::format("{}, {}", kKinds[kind], what), team);
+  std::copy(numbers.begin(), numbers.end(), std::begin(plan->numbers_));
   plan->memory_ = allocations.take();
   return plan;
 }

@@ -162,6 +162,7 @@ std::unique_ptr<MergeHeadsPlan> make_merge_heads(World& world, const MergeHeadsO
                   options.own_heads ? " own heads" : "", complete.blocks);
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
   detail::NotedAllocations allocations = world.note_allocations();
+  const std::size_t number = world.calls() != nullptr ? world.calls()->add(what, team) : 0;
   auto plan = options.type == DType::kF32   ? make<float>(world, complete)
               : options.type == DType::kF16 ? make<f16>(world, complete)
                                             : make<bf16>(world, complete);
@@ -175,7 +176,7 @@ std::unique_ptr<MergeHeadsPlan> make_merge_heads(World& world, const MergeHeadsO
   }
   plan->choices_ = {{"algo", takes_lines(complete) ? "ll128" : "ll", OptionSource::kRule, "by the bytes of a head"},
                     blocks};
-  if (world.calls() != nullptr) plan->number_ = world.calls()->add(what, team);
+  plan->number_ = number;
   plan->memory_ = allocations.take();
   return plan;
 }

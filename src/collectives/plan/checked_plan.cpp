@@ -15,9 +15,8 @@ namespace {
 class CheckedPlan final : public CollectivePlan {
  public:
   CheckedPlan(World& world, Collective collective, const CollectiveOptions& options, const Team& team, Staged staged,
-              std::unique_ptr<CollectivePlan> plan)
-      : plan_(std::move(plan)),
-        team_(team),
+              const std::function<std::unique_ptr<CollectivePlan>()>& make)
+      : team_(team),
         world_(world),
         collective_(collective),
         element_bytes_(size_of(options.type)),
@@ -37,6 +36,7 @@ class CheckedPlan final : public CollectivePlan {
     if (staged.any()) whole += fmt::format(" that copies {}", !staged.out ? "in" : !staged.in ? "out" : "in and out");
     whole += fmt::format(" of at most {}", max_count_);
     if (log_ != nullptr) number_ = log_->add(whole, team);
+    plan_ = make();
     if (!on_device_) return;
     PlanSetup setup(world, team, comparison_.what + " agreement", 1, 0);
     constexpr Size words_and_slots = 4;
@@ -111,9 +111,10 @@ class CheckedPlan final : public CollectivePlan {
 }  // namespace
 
 std::unique_ptr<CollectivePlan> compare_calls(World& world, Collective collective, const CollectiveOptions& options,
-                                              const Team& team, Staged staged, std::unique_ptr<CollectivePlan> plan) {
-  if (!world.checks_calls() && world.calls() == nullptr) return plan;
-  return std::make_unique<CheckedPlan>(world, collective, options, team, staged, std::move(plan));
+                                              const Team& team, Staged staged,
+                                              const std::function<std::unique_ptr<CollectivePlan>()>& make) {
+  if (!world.checks_calls() && world.calls() == nullptr) return make();
+  return std::make_unique<CheckedPlan>(world, collective, options, team, staged, make);
 }
 
 void check_held(const World& world, const std::string& argument, const void* memory, Size bytes,

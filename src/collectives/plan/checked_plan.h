@@ -1,6 +1,7 @@
 #pragma once
 /// Plans whose PEs compare their calls.
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -9,11 +10,12 @@
 
 namespace tandem::kernels {
 
-/// Wraps `plan`, which copies buffers as `staged` describes. Before each run the PEs compare operation, type, root,
-/// algorithm, copies and count. They do so on the host (World::calls), and on the devices if World::checks_calls.
-/// Collective over the world.
+/// Wraps the plan that `make` returns, which copies buffers as `staged` describes. Before `make` and before each run
+/// the PEs compare operation, type, root, algorithm, copies and count. They do so on the host (World::calls), and
+/// before runs on the devices if World::checks_calls. Collective over the world.
 std::unique_ptr<CollectivePlan> compare_calls(World& world, Collective collective, const CollectiveOptions& options,
-                                              const Team& team, Staged staged, std::unique_ptr<CollectivePlan> plan);
+                                              const Team& team, Staged staged,
+                                              const std::function<std::unique_ptr<CollectivePlan>()>& make);
 
 /// Throws InvalidArgument, with the argument and the call, if the address lies in a heap buffer that has fewer than
 /// `bytes` bytes from there on.

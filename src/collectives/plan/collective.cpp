@@ -82,7 +82,7 @@ std::unique_ptr<CollectivePlan> make_collective(World& world, Collective collect
   });
   detail::NotedAllocations allocations = world.note_allocations();
   auto plan = compare_calls(world, collective, complete, team, staged_buffers(algorithm.info, complete, team),
-                            make_with_copies(world, complete, team, algorithm));
+                            [&] { return make_with_copies(world, complete, team, algorithm); });
   plan->choices_ = choices_of(*plan, choice, complete.threads);
   plan->memory_ = allocations.take();
   return plan;

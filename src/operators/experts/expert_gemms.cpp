@@ -186,15 +186,15 @@ class Plan final : public ExpertGemmPlan {
     const ExpertGemmOptions& o = options();
     const std::string what = describe(o);
     log_line(world.pe() == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
+    if (world.calls() != nullptr) {
+      numbers_[0] = world.calls()->add("dispatch_gemm of " + what, world.team());
+      numbers_[1] = world.calls()->add("gemm_combine of " + what, world.team());
+    }
     experts_ = kernels::ExpertPlanMaker::make(world, o.experts,
                                               {.dispatches = o.dispatch_gemm == ExpertForm::kSequential,
                                                .combines = o.gemm_combine == ExpertForm::kSequential});
     dispatch_gemm_.emplace(world, o, *experts_, chosen.early);
     gemm_combine_.emplace(world, o, *experts_);
-    if (world.calls() != nullptr) {
-      numbers_[0] = world.calls()->add("dispatch_gemm of " + what, world.team());
-      numbers_[1] = world.calls()->add("gemm_combine of " + what, world.team());
-    }
     memory_ = allocations.take();
   }
 

@@ -2,6 +2,7 @@
 
 #include "gemm/contract/stream_k.h"
 #include "operators/normed/normed_plan.h"
+#include "operators/plan/compared_text.h"
 #include "operators/plan/double_buffered_plan.h"
 #include "operators/plan/one_pe.h"
 #include "operators/resolve/operator_check.h"
@@ -57,14 +58,6 @@ const void* zeros(World& world, Size bytes) {
   return memory;
 }
 
-/// The text by which PEs compare the steps after their sums.
-std::string describe(const OperatorNorm& norm) {
-  if (!norm.any()) return "";
-  return fmt::format(", norm {} epsilon {} quantisation {} scale {}{}{}{}", name(norm.norm), norm.epsilon,
-                     name(norm.quantisation), norm.scale, norm.residual ? " residual" : "",
-                     norm.norm_bias ? " norm_bias" : "", norm.sum ? " sum" : "");
-}
-
 /// Where the GEMMs of a plan leave partial sums; none where they never would.
 GemmWorkspace gemm_workspace(World& world, Operator op, const OperatorOptions& o) {
   const Size k = op == Operator::kAllGatherGemm ? o.k : ceil_div(o.k, Size{world.num_pes()});
@@ -94,6 +87,9 @@ std::unique_ptr<OperatorPlan> make_plans(World& world, Operator op, const ops::S
 
 std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const OperatorOptions& options) {
   if (options.memory) ops::TransportShare::require_of(world, *options.memory);
+  ops::check(op, options, world);
+  MismatchDetector* const calls = world.calls();
+  const std::size_t number = calls != nullptr ? calls->add(ops::compared_text(op, options), world.team()) : 0;
   detail::NotedAllocations allocations = world.note_allocations();
   ops::Settings settings(ops::resolve(world, op, options));
   if (op != Operator::kAllGatherGemm)
@@ -114,12 +110,8 @@ std::unique_ptr<OperatorPlan> make_operator(World& world, Operator op, const Ope
   plan->team_ = world.team();
   plan->world_ = world;
   if (world.on_gpus()) plan->alignment_ = 16;  // TMA's
-  plan->calls_ = world.calls();
-  if (plan->calls_ != nullptr)
-    plan->number_ =
-        plan->calls_->add(fmt::format("{} {} of at most {} x {} x {}{}{}", name(op), name(o.type), o.m, o.n, o.k,
-                                      o.fast_accumulation ? ", fast accumulation" : "", describe(o.norm)),
-                          world.team());
+  plan->calls_ = calls;
+  plan->number_ = number;
   return plan;
 }
 

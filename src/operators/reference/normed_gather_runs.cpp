@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "collectives/reference/norm_example.h"
+#include "operators/reference/example_runs.h"
 #include "operators/resolve/operator_check.h"
 
 namespace tandem::ops {
@@ -15,17 +16,8 @@ using Bytes = std::vector<std::byte>;
 
 /// The example's inputs of all PEs add up to A.
 AllReduceNormOptions gathered_example(const OperatorOptions& o) {
-  AllReduceNormOptions norm;
-  norm.type = given_a_type(Operator::kAllGatherGemm, o);
-  norm.hidden = o.n;
-  norm.max_rows = o.m;
-  norm.norm = o.norm.norm;
-  norm.epsilon = o.norm.epsilon;
-  norm.residual = o.norm.residual;
-  norm.norm_bias = o.norm.norm_bias;
-  norm.sum = o.norm.sum;
-  norm.quantisation = quantisation_of_a(Operator::kAllGatherGemm, o);
-  if (norm.quantisation == Quantisation::kStatic) norm.scale = o.norm.scale;
+  AllReduceNormOptions norm =
+      example_of_steps(o, given_a_type(Operator::kAllGatherGemm, o), quantisation_of_a(Operator::kAllGatherGemm, o));
   norm.sharded_residual = true;
   return norm;
 }
@@ -41,13 +33,13 @@ class GatherRuns {
         k_(runs.options.n) {
     const OperatorOptions& o = runs.options;
     const kernels::NormExample any(gathered_example(o), world.num_pes(), 0, 0);
-    weight_ = copied(any.weight(), "weight");
-    norm_bias_ = copied(any.norm_bias(), "norm_bias");
+    weight_ = memory_.copied(any.weight(), "weight");
+    norm_bias_ = memory_.copied(any.norm_bias(), "norm_bias");
     Size begin = 0;
     for (const Size n : o.ns.empty() ? std::vector{o.n} : o.ns) {
       const Range own = split(n, world.num_pes())[world.pe()];
       columns_.push_back({begin + own.begin, begin + own.end});
-      b_.push_back(copied(identity(columns_.back()), "part of the identity"));
+      b_.push_back(memory_.copied(identity(columns_.back()), "part of the identity"));
       begin += n;
     }
     if (o.block_scales) {
@@ -63,15 +55,10 @@ class GatherRuns {
   }
 
   std::string wrong() {
-    std::vector<Call> calls;
-    for (std::size_t i = 0; i < runs_.rows.size(); ++i) calls.push_back(prepared(static_cast<int>(i)));
-    world_.barrier();  // no kernel waits while a PE on the same GPU still makes memory
-    for (const Call& call : calls) runs_.own_buffers ? run(call, call.buffers) : run_in_shared(call);
-    main_.synchronize();
-    for (std::size_t i = 0; i < calls.size(); ++i)
-      if (const std::string text = verify(calls[i]); !text.empty())
-        return fmt::format("PE {}, run {} of {} rows: {}", world_.pe(), i + 1, runs_.rows[i], text);
-    return "";
+    return first_wrong(
+        world_, main_, runs_.rows, [this](int number) { return prepared(number); },
+        [this](const Call& call) { runs_.own_buffers ? run(call, call.buffers) : run_in_shared(call); },
+        [this](const Call& call) { return verify(call); });
   }
 
  private:
@@ -85,12 +72,6 @@ class GatherRuns {
     bool keeps_gathered;
   };
 
-  std::byte* room(Size bytes, const char* what) { return world_.heap().allocate_local<std::byte>(bytes, what); }
-  std::byte* copied(const Bytes& bytes, const char* what) {
-    std::byte* const memory = room(static_cast<Size>(bytes.size()), what);
-    world_.copy_in(memory, bytes.data(), static_cast<Size>(bytes.size()));
-    return memory;
-  }
   Size row() const { return k_ * size_of(out_type_); }
   Size own_rows(Size rows) const { return split(rows, world_.num_pes())[world_.pe()].size(); }
 
@@ -98,11 +79,12 @@ class GatherRuns {
   Buffers buffers(Size rows) {
     const Size own = split(rows, world_.num_pes())[0].size() * row();
     Buffers all{};
-    all.a = room(own, "a");
-    all.residual = room(own, "residual");
-    all.sum = runs_.sum_in_residual ? all.residual : room(own, "sum");
-    all.gathered = room(rows * row(), "gathered");
-    for (const Range& columns : columns_) all.c.push_back(room(rows * columns.size() * size_of(out_type_), "c"));
+    all.a = memory_.room(own, "a");
+    all.residual = memory_.room(own, "residual");
+    all.sum = runs_.sum_in_residual ? all.residual : memory_.room(own, "sum");
+    all.gathered = memory_.room(rows * row(), "gathered");
+    for (const Range& columns : columns_)
+      all.c.push_back(memory_.room(rows * columns.size() * size_of(out_type_), "c"));
     return all;
   }
 
@@ -146,7 +128,7 @@ class GatherRuns {
     fill(own.a, own_a(example));
     fill(own.residual, example.residual(world_.pe()));
     // In shared buffers the sum of the residual's place goes to another one.
-    if (!runs_.own_buffers) own.sum = room(own_rows(rows) * row(), "sum");
+    if (!runs_.own_buffers) own.sum = memory_.room(own_rows(rows) * row(), "sum");
     // Normed rows of fp8 are compared times their scales, which C has.
     return {example, own, runs_.keeps_gathered && number % 2 == 0 && type_ == out_type_};
   }
@@ -178,24 +160,20 @@ class GatherRuns {
   }
 
   std::string verify(const Call& call) {
-    const auto of_device = [&](const void* memory, Size bytes) {
-      Bytes host(static_cast<std::size_t>(bytes));
-      world_.copy_out(host.data(), memory, bytes);
-      return host;
-    };
     const Size rows = call.example.rows();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const Bytes c = of_device(call.buffers.c[i], rows * columns_[i].size() * size_of(out_type_));
+      const Bytes c = memory_.read(call.buffers.c[i], rows * columns_[i].size() * size_of(out_type_));
       if (const auto errors = call.example.errors_of_columns(columns_[i], c.data()); errors.wrong > 0)
         return errors.first;
     }
-    const Bytes sum = of_device(call.buffers.sum, call.example.sum_bytes(world_.pe()));
+    const Bytes sum = memory_.read(call.buffers.sum, call.example.sum_bytes(world_.pe()));
     if (!call.keeps_gathered) return call.example.errors_of_sum(world_.pe(), sum.data()).first;
-    const Bytes gathered = of_device(call.buffers.gathered, rows * row());
+    const Bytes gathered = memory_.read(call.buffers.gathered, rows * row());
     return call.example.errors(world_.pe(), gathered.data(), sum.data(), nullptr).first;
   }
 
   World& world_;
+  PeMemory memory_{world_};
   Stream& main_;
   const NormedRuns& runs_;
   DType type_, out_type_;  // of what is multiplied; of A, C and the norm

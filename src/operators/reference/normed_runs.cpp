@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collectives/reference/norm_example.h"
+#include "operators/reference/example_runs.h"
 #include "operators/reference/normed_gather_runs.h"
 
 namespace tandem::ops {
@@ -16,17 +17,7 @@ using Bytes = std::vector<std::byte>;
 
 AllReduceNormOptions example_options(const NormedRuns& runs) {
   const OperatorOptions& o = runs.options;
-  AllReduceNormOptions norm;
-  norm.type = o.result_type();
-  norm.hidden = o.n;
-  norm.max_rows = o.m;
-  norm.norm = o.norm.norm;
-  norm.epsilon = o.norm.epsilon;
-  norm.residual = o.norm.residual;
-  norm.norm_bias = o.norm.norm_bias;
-  norm.sum = o.norm.sum;
-  norm.quantisation = o.norm.quantisation;
-  norm.scale = o.norm.scale;
+  AllReduceNormOptions norm = example_of_steps(o, o.result_type(), o.norm.quantisation);
   norm.sharded_residual = runs.op == Operator::kGemmReduceScatter;
   return norm;
 }
@@ -41,23 +32,18 @@ class Runs {
         most_(example_options(runs), world.num_pes(), runs.options.m, 0) {
     const OperatorOptions& o = runs.options;
     if (!runs.own_buffers) shared_ = shared_buffers();
-    weight_ = copied(most_.weight(), "weight");
-    norm_bias_ = copied(most_.norm_bias(), "norm_bias");
+    weight_ = memory_.copied(most_.weight(), "weight");
+    norm_bias_ = memory_.copied(most_.norm_bias(), "norm_bias");
     OperatorOptions complete = o;
     complete.k = depth_ * world.num_pes();
     plan_ = make_operator(world, runs.op, complete);
   }
 
   std::string wrong() {
-    std::vector<Call> calls;
-    for (std::size_t i = 0; i < runs_.rows.size(); ++i) calls.push_back(prepared(static_cast<int>(i)));
-    world_.barrier();  // no kernel waits while a PE on the same GPU still makes memory
-    for (const Call& call : calls) runs_.own_buffers ? run(call, call.buffers) : run_in_shared(call);
-    main_.synchronize();
-    for (std::size_t i = 0; i < calls.size(); ++i)
-      if (const std::string text = verify(calls[i]); !text.empty())
-        return fmt::format("PE {}, run {} of {} rows: {}", world_.pe(), i + 1, runs_.rows[i], text);
-    return "";
+    return first_wrong(
+        world_, main_, runs_.rows, [this](int number) { return prepared(number); },
+        [this](const Call& call) { runs_.own_buffers ? run(call, call.buffers) : run_in_shared(call); },
+        [this](const Call& call) { return verify(call); });
   }
 
  private:
@@ -69,24 +55,17 @@ class Runs {
     Buffers buffers;  // of the run, or copies of its inputs and outputs
   };
 
-  std::byte* room(Size bytes, const char* what) { return world_.heap().allocate_local<std::byte>(bytes, what); }
-  std::byte* copied(const Bytes& bytes, const char* what) {
-    std::byte* const memory = room(static_cast<Size>(bytes.size()), what);
-    world_.copy_in(memory, bytes.data(), static_cast<Size>(bytes.size()));
-    return memory;
-  }
-
   /// Returns buffers for any run.
   Buffers shared_buffers() {
     const OperatorOptions& o = runs_.options;
     const Size whole = o.m * o.n * size_of(o.result_type());
     Buffers all{};
-    all.a = room(o.m * depth_ * size_of(o.type), "a");
-    all.b = room(o.n * depth_ * size_of(o.type), "b");
-    all.residual = room(whole, "residual");
-    all.c = room(most_.out_bytes(), "c");
-    all.sum = runs_.sum_in_residual ? all.residual : room(whole, "sum");
-    all.scales = room(most_.scales_bytes(), "scales");
+    all.a = memory_.room(o.m * depth_ * size_of(o.type), "a");
+    all.b = memory_.room(o.n * depth_ * size_of(o.type), "b");
+    all.residual = memory_.room(whole, "residual");
+    all.c = memory_.room(most_.out_bytes(), "c");
+    all.sum = runs_.sum_in_residual ? all.residual : memory_.room(whole, "sum");
+    all.scales = memory_.room(most_.scales_bytes(), "scales");
     return all;
   }
 
@@ -116,13 +95,13 @@ class Runs {
     kernels::NormExample example(example_options(runs_), world_.num_pes(), runs_.rows[static_cast<std::size_t>(number)],
                                  number);
     Buffers own{};
-    own.a = copied(matrix(example.rows(), [](Size row, Size l) { return row == l ? 1 : 0; }), "identity");
-    own.b = copied(columns_of(example), "columns");
-    own.residual = copied(example.residual(world_.pe()), "residual");
-    own.c = room(example.out_bytes(), "results");
+    own.a = memory_.copied(matrix(example.rows(), [](Size row, Size l) { return row == l ? 1 : 0; }), "identity");
+    own.b = memory_.copied(columns_of(example), "columns");
+    own.residual = memory_.copied(example.residual(world_.pe()), "residual");
+    own.c = memory_.room(example.out_bytes(), "results");
     const bool in_place = runs_.own_buffers && runs_.sum_in_residual;
-    own.sum = in_place ? own.residual : room(example.sum_bytes(world_.pe()), "results");
-    own.scales = room(example.scales_bytes(), "results");
+    own.sum = in_place ? own.residual : memory_.room(example.sum_bytes(world_.pe()), "results");
+    own.scales = memory_.room(example.scales_bytes(), "results");
     return {example, own};
   }
 
@@ -159,20 +138,16 @@ class Runs {
   }
 
   std::string verify(const Call& call) {
-    const auto of_device = [&](const std::byte* memory, Size bytes) {
-      Bytes host(static_cast<std::size_t>(bytes));
-      world_.copy_out(host.data(), memory, bytes);
-      return host;
-    };
-    const Bytes c = of_device(call.buffers.c, call.example.out_bytes());
-    const Bytes sum = of_device(call.buffers.sum, call.example.sum_bytes(world_.pe()));
-    const Bytes scales = of_device(call.buffers.scales, call.example.scales_bytes());
+    const Bytes c = memory_.read(call.buffers.c, call.example.out_bytes());
+    const Bytes sum = memory_.read(call.buffers.sum, call.example.sum_bytes(world_.pe()));
+    const Bytes scales = memory_.read(call.buffers.scales, call.example.scales_bytes());
     if (runs_.op == Operator::kGemmAllReduce)
       return call.example.errors(world_.pe(), c.data(), sum.data(), scales.data()).first;
     return call.example.errors_of_own(world_.pe(), c.data(), sum.data(), scales.data()).first;
   }
 
   World& world_;
+  PeMemory memory_{world_};
   Stream& main_;
   const NormedRuns& runs_;
   Size depth_;

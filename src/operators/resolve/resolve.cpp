@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "operators/resolve/operator_check.h"
 #include "operators/resolve/resolver.h"
 
 namespace tandem::ops {
@@ -67,7 +66,6 @@ ResolvedOptions Resolver::result() {
 }
 
 ResolvedOptions resolve(World& world, Operator op, const OperatorOptions& given) {
-  check(op, given, world);
   return Resolver(world, op, given).resolve();
 }
 

@@ -42,6 +42,20 @@ TEST(Norm, FollowsOperators) {
   }
 }
 
+/// A in fp8 is the result of the norm, which makes its scales. B has its own.
+TEST(Norm, QuantisesWhatIsGathered) {
+  for (const std::string scales :
+       {"", " --scales tensors", " --scales rows", " --scales columns", " --scales rows+columns", " --scales blocks"})
+    for (const std::string words :
+         {"--shape 33x96x64 --norm rms --pes 3", "--shape 40x64x384 --norm layer --bias --backend host --pes 2",
+          "--shape 300x256x200 --norm none --activation swiglu --out-dtype f16 --pes 2"}) {
+      const auto json = run_json("all_gather_gemm --dtype fp8_e4m3 " + words + scales);
+      EXPECT_EQ(json["correct"], true) << words << scales;
+      EXPECT_THAT(json["extras"].get<std::string>(), HasSubstr("A quantised"));
+    }
+  EXPECT_EQ(tandem("bench all_gather_gemm --dtype fp8_e4m3 --shape 64x64x64 --norm rms --pes 2").code, 0);
+}
+
 TEST(Norm, ListNamesItsAlgorithms) {
   const auto outcome = tandem("list");
   for (const AllReduceNormAlgorithm& algorithm : all_reduce_norm_algorithms()) {
@@ -70,8 +84,8 @@ TEST(Norm, RefusesOptionsByName) {
   EXPECT_THAT(error("run all_reduce_norm --norm batch"), HasSubstr("--norm: no 'batch'; there are none, rms, layer"));
   EXPECT_THAT(error("run all_gather_gemm --shape 8x8x8 --quantise row"),
               HasSubstr("--quantise: does not apply to all_gather_gemm, but to all_reduce_norm, gemm_reduce_scatter"));
-  EXPECT_THAT(error("run all_gather_gemm --shape 8x16x16 --norm rms --dtype fp8_e4m3"),
-              HasSubstr("--norm: given to all_gather_gemm with --dtype fp8_e4m3"));
+  EXPECT_THAT(error("run all_gather_gemm --shape 8x16x16 --norm rms --dtype fp8_e4m3 --out-dtype fp8_e4m3"),
+              HasSubstr("out_type: fp8_e4m3 given, allowed for all_gather_gemm with a norm are bf16 and f16"));
   EXPECT_THAT(error("run all_reduce --norm rms"), HasSubstr("--norm: does not apply to all_reduce,"));
   EXPECT_THAT(error("run all_reduce_norm --hidden 0"), HasSubstr("hidden: 0 given"));
   EXPECT_THAT(error("run all_reduce_norm --bytes 1K"), HasSubstr("--bytes: does not apply to all_reduce_norm"));

@@ -99,12 +99,13 @@ std::vector<float> norm_weight(const OperatorRun& run, std::uint64_t seed) {
   return normal_values(run, seed, kStreamOfNormWeight, 0);
 }
 
-std::vector<std::byte> normed_a(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
-                                const std::byte* a) {
+std::vector<float> normed_rows(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
+                               const std::byte* a) {
   const auto k = static_cast<std::size_t>(run.options.k);
   const std::vector<float> weight = norm_weight(run, seed);
-  std::vector<std::byte> all(rows.size() * k * static_cast<std::size_t>(size_of(run.options.type)));
-  dispatch(run.options.type, [&]<class T>() {
+  std::vector<float> all;
+  all.reserve(rows.size() * k);
+  dispatch(run.a_type(), [&]<class T>() {
     if constexpr (is_float<T>) {
       for (std::size_t r = 0; r < rows.size(); ++r) {
         const T* const from = reinterpret_cast<const T*>(a) + r * k;
@@ -116,18 +117,36 @@ std::vector<std::byte> normed_a(const OperatorRun& run, std::uint64_t seed, cons
         Row row(run, std::move(sums));
         double typical = 1;
         row.normalise(weight, typical);
-        for (std::size_t i = 0; i < k; ++i) {
-          const T y = convert<T>(static_cast<float>(row.values()[i]));
-          std::memcpy(all.data() + (r * k + i) * sizeof(T), &y, sizeof(T));
-        }
+        for (const double y : row.values()) all.push_back(static_cast<float>(y));
       }
     }
   });
   return all;
 }
 
+std::vector<std::byte> rounded(DType type, const std::vector<float>& values) {
+  std::vector<std::byte> all(values.size() * static_cast<std::size_t>(size_of(type)));
+  dispatch(type, [&]<class T>() {
+    if constexpr (is_float<T>)
+      for (std::size_t i = 0; i < values.size(); ++i) reinterpret_cast<T*>(all.data())[i] = convert<T>(values[i]);
+  });
+  return all;
+}
+
+std::vector<float> widened(DType type, const std::byte* values, Size count) {
+  std::vector<float> all(static_cast<std::size_t>(count));
+  dispatch(type, [&]<class T>() {
+    if constexpr (is_float<T>)
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = convert<float>(reinterpret_cast<const T*>(values)[i]);
+  });
+  return all;
+}
+
 double normed_tolerance(const OperatorRun& run, double tolerance) {
-  return tolerance + 2 * rounding_unit(run.options.result_type()) + rounding_unit(run.options.c_type());
+  // Errors of k quantised elements add up as squares: their deviation is 0.4 of the unit, times a typical sum.
+  constexpr double kUnits = 3;
+  const double of_a = run.quantises_a() ? kUnits * rounding_unit(DType::kE4M3) : 0;
+  return tolerance + 2 * rounding_unit(run.options.result_type()) + rounding_unit(run.options.c_type()) + of_a;
 }
 
 Mismatch check_normed(const OperatorRun& run, std::uint64_t seed, const NormedRows& given, double tolerance) {

@@ -12,9 +12,12 @@ namespace tandem::cli {
 std::vector<float> residual_row(const OperatorRun& run, std::uint64_t seed, Size row);
 std::vector<float> norm_weight(const OperatorRun& run, std::uint64_t seed);
 
-/// all_gather_gemm: returns rows of A behind their norm, in their type. `a` has these rows of k elements.
-std::vector<std::byte> normed_a(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
-                                const std::byte* a);
+/// all_gather_gemm: returns rows of A behind their norm, before they are rounded. `a` has these rows of k elements.
+std::vector<float> normed_rows(const OperatorRun& run, std::uint64_t seed, const std::vector<Size>& rows,
+                               const std::byte* a);
+/// Returns the values in `type`, and values of `type` in f32.
+std::vector<std::byte> rounded(DType type, const std::vector<float>& values);
+std::vector<float> widened(DType type, const std::byte* values, Size count);
 
 /// Rows of the global problem: A (rows x k), all of B (n x k, or k x n), and the rows of C. A and B are of `type`.
 struct NormedRows {
@@ -27,7 +30,7 @@ struct NormedRows {
 };
 
 /// Returns the allowed error of an element. `tolerance` is that without a norm. The sum with the residual, the norm and
-/// the output are rounded, too.
+/// the output are rounded, too. A that the norm quantises is compared with rows that are not.
 double normed_tolerance(const OperatorRun& run, double tolerance);
 
 /// Compares C, behind the norm of its sums, with a reference in f64. The error is measured against the typical size of

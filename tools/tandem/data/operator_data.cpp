@@ -70,7 +70,7 @@ void copy_shards(const OperatorRun& run, int pes, int pe, const std::byte* globa
   const Shape shape = run.shape();
   const Size element = size_of(run.options.type);
   const OperatorShard shard = operator_shard(run.op, shape, pes, pe);
-  copy_part(global_a, shape.k, element, shard.a_rows, shard.a_columns, a);
+  copy_part(global_a, shape.k, size_of(run.a_type()), shard.a_rows, shard.a_columns, a);
   if (run.options.b_layout == BLayout::kNxK)
     copy_part(global_b, shape.k, element, shard.b_rows, shard.b_columns, b);
   else
@@ -83,15 +83,24 @@ OperatorData::OperatorData(const OperatorRun& run, int pes, std::uint64_t seed)
       type_(run.options.type),
       pes_(pes),
       seed_(seed),
-      a_(normal_matrix(type_, shape_.m * shape_.k, seed, 0)),
+      a_(normal_matrix(run.a_type(), shape_.m * shape_.k, seed, 0)),
       b_(normal_matrix(type_, shape_.n * shape_.k, seed, 1)) {
-  if (run.options.norm.any() && !norms_sums(run)) normed_a_ = normed_a(run_, seed, all_of({0, shape_.m}), a_.data());
-  if (!run.options.block_scales) return;
+  const std::vector<Size> rows = all_of({0, shape_.m});
+  std::vector<float> normed;
+  if (run.options.norm.any() && !norms_sums(run)) normed = normed_rows(run_, seed, rows, a_.data());
+  if (!multiplies_in_f32()) {
+    normed_a_ = rounded(type_, normed);
+    return;
+  }
   const BlockScales scales(run_, pes, seed);
   const bool is_turned = run.options.b_layout == BLayout::kKxN;
-  scaled_a_ = scales.scaled_a(all_of({0, shape_.m}), a_.data());
-  scaled_b_ = scales.scaled_b(all_of({0, shape_.n}), (is_turned ? turned(b_, shape_.k, shape_.n) : b_).data());
+  const std::vector<std::byte> b = is_turned ? turned(b_, shape_.k, shape_.n) : b_;
+  wide_a_ = run.quantises_a() ? normed : scales.scaled_a(rows, a_.data());
+  wide_b_ = run.options.block_scales ? scales.scaled_b(all_of({0, shape_.n}), b.data())
+                                     : widened(type_, b.data(), shape_.n * shape_.k);
 }
+
+bool OperatorData::multiplies_in_f32() const { return run_.options.block_scales || run_.quantises_a(); }
 
 void OperatorData::fill(int pe, std::byte* a, std::byte* b) const {
   copy_shards(run_, pes_, pe, a_.data(), b_.data(), a, b);
@@ -105,11 +114,12 @@ void OperatorData::check(int pe, const std::byte* c, Check& check) const {
   check.expectation = fmt::format("within {:.1e}", tolerance);
   const OperatorShard shard = operator_shard(run_.op, shape_, pes_, pe);
   if (shard.c_elements() == 0) return;
-  const BLayout layout = o.block_scales ? BLayout::kNxK : o.b_layout;
-  const DType type = o.block_scales ? DType::kF32 : type_;
+  const bool wide = multiplies_in_f32();
+  const BLayout layout = wide ? BLayout::kNxK : o.b_layout;
+  const DType type = wide ? DType::kF32 : type_;
   const std::byte* const given_a = normed_a_.empty() ? a_.data() : normed_a_.data();
-  const auto* const whole_a = o.block_scales ? reinterpret_cast<const std::byte*>(scaled_a_.data()) : given_a;
-  const auto* const whole_b = o.block_scales ? reinterpret_cast<const std::byte*>(scaled_b_.data()) : b_.data();
+  const auto* const whole_a = wide ? reinterpret_cast<const std::byte*>(wide_a_.data()) : given_a;
+  const auto* const whole_b = wide ? reinterpret_cast<const std::byte*>(wide_b_.data()) : b_.data();
   const Size ldb = layout == BLayout::kNxK ? shape_.k : shape_.n;
   const std::byte* const a = whole_a + shard.c_rows.begin * shape_.k * size_of(type);
   const std::byte* const b = whole_b + shard.c_columns.begin * (layout == BLayout::kNxK ? shape_.k : 1) * size_of(type);

@@ -47,14 +47,17 @@ class OperatorData final : public OperatorMatrices {
   void check(int pe, const std::byte* c, Check& check) const override;
 
  private:
+  bool multiplies_in_f32() const;
+
   OperatorRun run_;
   Shape shape_;
   DType type_;
   int pes_;
   std::uint64_t seed_;
   std::vector<std::byte> a_, b_;
-  /// With scales of blocks these are A and B (n x k) times their scales; else they are empty.
-  std::vector<float> scaled_a_, scaled_b_;
+  /// With scales of blocks, or a norm that quantises A, these are A and B (n x k) times their scales. Else they are
+  /// empty.
+  std::vector<float> wide_a_, wide_b_;
   std::vector<std::byte> normed_a_;  // of all_gather_gemm with a norm
 };
 

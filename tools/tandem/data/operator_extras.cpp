@@ -64,7 +64,7 @@ EpilogueValues epilogue_of(const OperatorRun& run, std::uint64_t seed, const std
   epilogue.activation = run.options.activation;
   if (run.bias) epilogue.bias = bias_values(run, seed, columns);
   if (!run.scales || run.options.block_scales) return epilogue;
-  epilogue.row_scales = scales(seed, kStreamOfAScales, rows, run.options.a_scale_per_row);
+  if (!run.quantises_a()) epilogue.row_scales = scales(seed, kStreamOfAScales, rows, run.options.a_scale_per_row);
   epilogue.column_scales = scales(seed, kStreamOfBScales, columns, run.options.b_scale_per_column);
   return epilogue;
 }
@@ -92,7 +92,7 @@ OperatorExtras::OperatorExtras(World& world, const OperatorRun& run, std::uint64
   const OperatorOptions& o = run.options;
   const Size columns = shard.c_columns.size(), steps = o.block_scales ? scale_blocks(shard.a_columns.size()) : 1;
   const Size of_n = o.block_scales ? GemmScales::blocks_of_columns(columns, is_gated(o.activation)) : columns;
-  a_scale_ = heap.allocate_local<float>(max(1, shard.a_rows.size() * steps), "scales of a");
+  if (!run.quantises_a()) a_scale_ = heap.allocate_local<float>(max(1, shard.a_rows.size() * steps), "scales of a");
   b_scale_ = heap.allocate_local<float>(max(1, of_n * steps), "scales of b");
 }
 
@@ -133,11 +133,11 @@ void OperatorExtras::fill(Size m) {
   if (!run_.scales) return;
   if (o.block_scales) {
     const BlockScales blocks(run_, world_.num_pes(), seed_);
-    copy(a_scale_, blocks.of_a(world_.pe(), shard.a_rows));
+    if (a_scale_ != nullptr) copy(a_scale_, blocks.of_a(world_.pe(), shard.a_rows));
     copy(b_scale_, blocks.of_b(world_.pe()));
     return;
   }
-  copy(a_scale_, scales(seed_, kStreamOfAScales, places(o.a_scale_per_row, shard.a_rows)));
+  if (a_scale_ != nullptr) copy(a_scale_, scales(seed_, kStreamOfAScales, places(o.a_scale_per_row, shard.a_rows)));
   copy(b_scale_, scales(seed_, kStreamOfBScales, places(o.b_scale_per_column, shard.c_columns)));
 }
 

@@ -88,8 +88,6 @@ void set_epilogue(OperatorRun& run, const Arguments& a) {
   if (a.b_layout && is_second("--b-layout", *a.b_layout, "NxK", "KxN")) o.b_layout = BLayout::kKxN;
   if (a.activation) o.activation = parse_activation(*a.activation);
   if (a.norm || a.quantise) set_norm(o.norm, a);
-  if (run.op == Operator::kAllGatherGemm && o.norm.any() && o.type == DType::kE4M3)
-    throw InvalidArgument("--norm: given to all_gather_gemm with --dtype fp8_e4m3, allowed are bf16, f16 and f32");
   run.bias = a.bias;
   if (a.scales) set_scales(run, *a.scales);
   o.fast_accumulation = a.fast_accumulation;
@@ -149,6 +147,7 @@ std::string extras_text(const OperatorRun& run) {
   if (o.fast_accumulation) parts.emplace_back("fast accumulation");
   if (run.bias) parts.emplace_back("bias");
   if (o.norm.any()) parts.push_back(fmt::format("residual, {} norm", name(o.norm.norm)));
+  if (run.quantises_a()) parts.emplace_back("A quantised");
   if (o.norm.quantisation != Quantisation::kNone)
     parts.push_back(fmt::format("C in fp8_e4m3 by {}", name(o.norm.quantisation)));
   if (o.activation != Activation::kNone) parts.emplace_back(kActivations.at(static_cast<std::size_t>(o.activation)));

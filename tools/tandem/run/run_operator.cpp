@@ -30,7 +30,7 @@ class OperatorProgram {
     auto& heap = world.heap();
     const OperatorShard shard = operator_shard(run_.op, run_.shape(), world.num_pes(), world.pe());
     const Size element = size_of(run_.options.type);
-    auto* const a = heap.allocate_local<std::byte>(shard.a_elements() * element, "a");
+    auto* const a = heap.allocate_local<std::byte>(shard.a_elements() * size_of(run_.a_type()), "a");
     auto* const b = heap.allocate_local<std::byte>(shard.b_elements() * element, "b");
     const Size c_bytes = columns_after(run_.options.activation, shard.c_elements()) * size_of(run_.options.c_type());
     auto* const c = heap.allocate_local<std::byte>(c_bytes, "c");

@@ -22,6 +22,12 @@ struct OperatorRun {
   bool scales = false;  ///< fp8: scales of A and B, by row and by column as the options demand
 
   Shape shape() const { return {options.m, options.n, options.k}; }
+  /// Returns whether a norm before the gather quantises A and makes its scales.
+  bool quantises_a() const {
+    return op == Operator::kAllGatherGemm && options.norm.any() && options.type == DType::kE4M3;
+  }
+  /// Returns the type of A in a PE's memory.
+  DType a_type() const { return quantises_a() ? options.result_type() : options.type; }
 };
 
 /// Descriptions of an operator and of a form, for people.

@@ -8,7 +8,8 @@
     all_gather_quantised, ...           collectives with codes of 8 bits between PEs
     norm_all_gather_matmul              a norm, the gather of its rows, and products
     all_reduce_norm                     an all-reduce with residual, norm and quantisation
-    fuse_all_reduce_norm                finds them in a traced graph
+    fuse_all_reduce_norm, fuse_norm_all_gather_matmul
+                                        find them in a traced graph
     merge_heads, exchange_heads         exchanges around attention
     route, dispatch, combine            layers with experts
     route_and_dispatch                  the first two in one call
@@ -47,7 +48,8 @@ from ._collectives import (
 )
 from ._expert_gemms import dispatch_gemm, gemm_combine
 from ._experts import Routing, combine, dispatch, route
-from ._fuse import fuse_all_reduce_norm, inductor_pass
+from ._fuse import fuse_all_reduce_norm
+from ._fuse_gather import fuse_norm_all_gather_matmul
 from ._groups import shutdown, world_of
 from ._heads import exchange_heads, merge_heads
 from ._linear import ColumnParallelLinear, RowParallelLinear
@@ -55,6 +57,7 @@ from ._matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
 from ._moe import ParallelExperts
 from ._norm import all_reduce_norm
 from ._norm_matmul import norm_all_gather_matmul
+from ._passes import inductor_pass
 from ._quantised import all_gather_quantised, all_reduce_quantised, reduce_scatter_quantised
 from ._route_and_dispatch import route_and_dispatch
 from ._scaled import all_gather_scaled_matmul, scaled_matmul_all_reduce, scaled_matmul_reduce_scatter
@@ -81,6 +84,7 @@ __all__ = [
     "enable_transformers_tp",
     "exchange_heads",
     "fuse_all_reduce_norm",
+    "fuse_norm_all_gather_matmul",
     "gather",
     "gemm_combine",
     "inductor_pass",

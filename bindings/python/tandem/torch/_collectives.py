@@ -94,9 +94,9 @@ def _linear(op: str, grad: torch.Tensor, group: str) -> torch.Tensor:
 
 
 def _all_reduce(x: torch.Tensor, op: str, group: str) -> torch.Tensor:
-    _checked(x, op, None, group, False)
-    if (made := _native.collective("all_reduce", x, CODES[x.dtype], group, OPERATIONS[op])) is not None:
+    if (made := _native.collective("all_reduce", x, CODES.get(x.dtype), group, OPERATIONS.get(op))) is not None:
         return made
+    _checked(x, op, None, group, False)
     x, out = x.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
     transfer("all_reduce", x, out, x.numel(), group, OPERATIONS[op])
     return out
@@ -120,27 +120,28 @@ def _reduce_shape(x: torch.Tensor, op: str, root: int, group: str) -> torch.Tens
 
 
 def _reduce_scatter(x: torch.Tensor, op: str, group: str) -> torch.Tensor:
-    pes = _checked(x, op, None, group, True)
-    if (made := _native.collective("reduce_scatter", x, CODES[x.dtype], group, OPERATIONS[op])) is not None:
+    made = _native.collective("reduce_scatter", x, CODES.get(x.dtype), group, OPERATIONS.get(op), True)
+    if made is not None:
         return made
+    pes = _checked(x, op, None, group, True)
     out = part(x, pes)
     transfer("reduce_scatter", x.contiguous(), out, out.numel(), group, OPERATIONS[op])
     return out
 
 
 def _all_gather(x: torch.Tensor, group: str) -> torch.Tensor:
-    pes = _checked(x, None, None, group, False)
-    if (made := _native.collective("all_gather", x, CODES[x.dtype], group)) is not None:
+    if (made := _native.collective("all_gather", x, CODES.get(x.dtype), group)) is not None:
         return made
+    pes = _checked(x, None, None, group, False)
     out = joined(x, pes)
     transfer("all_gather", x.contiguous(), out, x.numel(), group)
     return out
 
 
 def _all_to_all(x: torch.Tensor, group: str) -> torch.Tensor:
-    pes = _checked(x, None, None, group, True)
-    if (made := _native.collective("all_to_all", x, CODES[x.dtype], group)) is not None:
+    if (made := _native.collective("all_to_all", x, CODES.get(x.dtype), group, has_parts=True)) is not None:
         return made
+    pes = _checked(x, None, None, group, True)
     x, out = x.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
     transfer("all_to_all", x, out, x.numel() // pes, group)
     return out

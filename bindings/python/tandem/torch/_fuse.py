@@ -13,28 +13,11 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .. import errors
-from .._library import shown
 from . import _groups
+from ._graphs import call, check, erase, leads_only_to, within
 from ._patterns import SCALE_GROUP, Norm, Quantised, Sum, dtype_of, find_norm, find_quantised, find_sum, shape_of
 
 aten = torch.ops.aten
-
-
-def _call(graph: Graph, function: Any, *arguments: Any) -> Node:
-    """A new node with its value, which later passes look at."""
-    made = graph.call_function(function, arguments)
-    made.meta["val"] = function(*torch.fx.node.map_arg(arguments, lambda one: one.meta["val"]))
-    return made
-
-
-def _leads_only_to(node: Node, ends: tuple[Node | None, ...], known: dict[Node, bool]) -> bool:
-    """Whether nothing but the computation of `ends` uses `node`."""
-    if node in ends:
-        return True
-    if node not in known:
-        known[node] = len(node.users) > 0 and all(_leads_only_to(user, ends, known) for user in node.users)
-    return known[node]
 
 
 def _reshape(graph: Graph, scales: Node, wanted: tuple[Any, ...] | None) -> Node:
@@ -42,8 +25,8 @@ def _reshape(graph: Graph, scales: Node, wanted: tuple[Any, ...] | None) -> Node
     made = shape_of(scales)
     assert made is not None and wanted is not None
     if len(made) < len(wanted):
-        return _call(graph, aten.unsqueeze.default, scales, -1)
-    return _call(graph, aten.squeeze.dim, scales, -1) if len(made) > len(wanted) else scales
+        return call(graph, aten.unsqueeze.default, scales, -1)
+    return call(graph, aten.squeeze.dim, scales, -1) if len(made) > len(wanted) else scales
 
 
 def _place(graph: Graph, norm: Norm, parts: Sum) -> Node | None:
@@ -59,7 +42,7 @@ def _place(graph: Graph, norm: Norm, parts: Sum) -> Node | None:
 def _quantisation(norm: Norm) -> Quantised | None:
     """The fp8 form of a norm that is needed in no other form."""
     found = find_quantised(norm.node)
-    if found is None or not _leads_only_to(norm.node, (found.node, found.scales), {}):
+    if found is None or not leads_only_to(norm.node, (found.node, found.scales), {}):
         return None
     if found.scales is None:
         return found
@@ -75,9 +58,9 @@ def _replace(graph: Graph, norm: Norm, parts: Sum) -> bool:
         return False
     quantised = _quantisation(norm)
     kind, scale = (quantised.kind, quantised.scale) if quantised is not None else ("none", 1.0)
-    keeps_sum = not _leads_only_to(norm.of, (norm.node,), {})
+    keeps_sum = not leads_only_to(norm.of, (norm.node,), {})
     with graph.inserting_before(place):
-        made = _call(
+        made = call(
             graph,
             torch.ops.tandem.all_reduce_norm.default,
             parts.x,
@@ -92,13 +75,13 @@ def _replace(graph: Graph, norm: Norm, parts: Sum) -> bool:
             keeps_sum,
             _groups.resolve(parts.group),
         )
-        out = _call(graph, operator.getitem, made, 0)
+        out = call(graph, operator.getitem, made, 0)
         if quantised is not None and quantised.scales is not None:
-            scales = _reshape(graph, _call(graph, operator.getitem, made, 2), shape_of(quantised.scales))
+            scales = _reshape(graph, call(graph, operator.getitem, made, 2), shape_of(quantised.scales))
             quantised.scales.replace_all_uses_with(scales)
         (norm.node if quantised is None else quantised.node).replace_all_uses_with(out)
         if keeps_sum:
-            norm.of.replace_all_uses_with(_call(graph, operator.getitem, made, 1))
+            norm.of.replace_all_uses_with(call(graph, operator.getitem, made, 1))
     return True
 
 
@@ -109,13 +92,8 @@ def fuse_all_reduce_norm(graph: Graph | GraphModule) -> int:
     once, so the last bits differ from those of the separate operators.
     """
     if isinstance(graph, GraphModule):
-        count = fuse_all_reduce_norm(graph.graph)
-        graph.recompile()
-        return count
-    if not isinstance(graph, Graph):
-        raise errors.InvalidType(f"graph: {shown(graph)} given, allowed is a graph of torch.fx or its module")
-    if not any("val" in node.meta for node in graph.nodes):
-        raise errors.InvalidArgument("graph: a graph without shapes given, allowed is one that make_fx has traced")
+        return within(graph, fuse_all_reduce_norm)
+    check(graph)
     count = 0
     # The last node of a norm comes first, so that none of its inner nodes counts as a norm.
     for node in reversed(list(graph.nodes)):
@@ -123,27 +101,6 @@ def fuse_all_reduce_norm(graph: Graph | GraphModule) -> int:
         parts = find_sum(norm.of) if norm is not None else None
         if norm is not None and parts is not None and _replace(graph, norm, parts):
             count += 1
-            graph.eliminate_dead_code()
-            for one in parts.nodes:  # a wait counts as a side effect
-                if one in graph.nodes and len(one.users) == 0:
-                    graph.erase_node(one)
+            erase(graph, parts.nodes)
     graph.lint()
     return count
-
-
-def inductor_pass() -> Any:
-    """The pass for torch.compile(..., options={"post_grad_custom_pre_pass": tandem.torch.inductor_pass()})."""
-    from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
-
-    class FuseAllReduceNorm(CustomGraphPass):
-        """Runs the pass, and lets Inductor cache its result."""
-
-        def __call__(self, graph: Graph) -> None:
-            fuse_all_reduce_norm(graph)
-
-        def uuid(self) -> bytes:
-            from . import _patterns
-
-            return get_hash_for_files((__file__, _patterns.__file__))
-
-    return FuseAllReduceNorm()

@@ -22,6 +22,7 @@ from . import _groups
 # In the order of struct Library (native/torch/call.h).
 _CALLED = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "plan_run_with", "synchronize")
 _NUMBERS = {name: number for number, name in enumerate(_CALLED[:4])}
+_fragment = torch.library.Library("tandem", "FRAGMENT")
 _capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
 _current_device = getattr(torch._C, "_cuda_getDevice", None)
 
@@ -59,31 +60,55 @@ def _load() -> ctypes.CDLL | None:
 
 
 _library = _load()
-_operator = None if _library is None else torch.ops.tandem._collective.default
-_products = None if _library is None else torch.ops.tandem._products.default
+
+
+def _called(name: str) -> Any:
+    """An operator of the library, without the function in Python around it where PyTorch has it so."""
+    if _library is None:
+        return None
+    operator = getattr(torch.ops.tandem, name).default
+    # Its callers record gradients, and what PyTorch does for an operator that does not costs time.
+    _fragment.impl(name, torch.library.fallthrough_kernel, "Autograd")
+    return getattr(operator, "_op", operator)
+
+
+_operator = _called("_collective")
+_products = _called("_products")
 IS_LOADED = _library is not None
 """Whether operators need no Python between dispatcher and C API."""
 
 
 @functools.cache
-def _use(library: ctypes.CDLL) -> None:
+def _use(library: Any) -> None:
     """Gives it the functions of the C API, which the first world loads."""
     addresses = [ctypes.cast(_c.function(name), ctypes.c_void_p).value for name in _CALLED]
     library.tandem_torch_use((ctypes.c_void_p * len(addresses))(*addresses))
 
 
-def collective(name: str, x: torch.Tensor, type_code: int, group: str, operation: int = 0) -> torch.Tensor | None:
-    """The result of a collective whose arguments were checked, or None where the caller has to do it in Python."""
-    if _library is None or _operator is None or not x.is_contiguous():
+def collective(
+    name: str, x: torch.Tensor, type_code: int | None, group: str, operation: int | None = 0, has_parts: bool = False
+) -> torch.Tensor | None:
+    """The result of a collective, of arguments that need not have been checked.
+
+    None: the caller has to do it in Python, which checks arguments and makes the world.
+    """
+    if _operator is None or type_code is None or operation is None or not x.is_contiguous():
+        return None
+    found = _groups.existing(group, "cuda" if x.is_cuda else "cpu")
+    if found is None:
+        return None
+    world = found.world
+    if has_parts and (x.dim() == 0 or x.shape[0] % world.pes != 0):
         return None
     _use(_library)
-    world = _groups.world_for(group, x.device.type).world
+    code = world.pes << 24 | _NUMBERS[name] << 16 | operation << 8 | type_code
     with world._lock:
-        stream = _groups.stream_of(x) or 0
-        code = world.pes << 24 | _NUMBERS[name] << 16 | operation << 8 | type_code
-        out = _operator(x, code, world._handle, stream)
+        if world._handle is None:
+            return None
+        out = _operator(x, code, world._handle, _groups.stream_of(x) or 0)
         if out is None:
-            raise _c.error_of(_library.tandem_torch_status()) or errors.Failure(f"tandem_{name}: no result")
+            status = _library.tandem_torch_status()  # type: ignore[union-attr]
+            raise _c.error_of(status) or errors.Failure(f"tandem_{name}: no result")
     return out
 
 

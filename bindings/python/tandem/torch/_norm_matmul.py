@@ -5,6 +5,7 @@ Each piece of rows is sent as soon as it is normed. It is for inference: it has 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,38 +18,37 @@ from ._collectives import text_argument
 from ._ops import call, register
 
 
-def _checked(
-    x: torch.Tensor,
-    residual: torch.Tensor | None,
-    norm_weight: torch.Tensor | None,
-    norm_bias: torch.Tensor | None,
-    weights: list[torch.Tensor],
-    biases: list[torch.Tensor],
-    norm: str,
-    epsilon: float,
-    activation: str,
-) -> None:
-    vectors = {"norm_weight": norm_weight, "norm_bias": norm_bias}
-    _norm._checked(x, vectors, residual, norm, "none", epsilon, 1.0)
-    _matmul._checked(x, weights, biases, activation)
+@dataclass(frozen=True)
+class _Norm:
+    """The steps before the gather, with their tensors."""
 
+    residual: torch.Tensor | None
+    weight: torch.Tensor | None
+    bias: torch.Tensor | None
+    kind: str
+    epsilon: float
 
-def _normed_rows(
-    x: torch.Tensor,
-    residual: torch.Tensor | None,
-    norm_weight: torch.Tensor | None,
-    norm_bias: torch.Tensor | None,
-    norm: str,
-    epsilon: float,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The norm of rows and their sum with the residual, where no operator of the library takes them."""
-    kept = x if residual is None else (x.float() + residual.float()).to(x.dtype)
-    if norm == "none":
-        return kept, kept
-    wide, shape = kept.float(), (x.shape[-1],)
-    y = F.rms_norm(wide, shape, None, epsilon) if norm == "rms" else F.layer_norm(wide, shape, None, None, epsilon)
-    y = y if norm_weight is None else y * norm_weight.float()
-    return (y if norm_bias is None else y + norm_bias.float()).to(x.dtype), kept
+    def check(self, x: torch.Tensor) -> None:
+        vectors = {"norm_weight": self.weight, "norm_bias": self.bias}
+        _norm._checked(x, vectors, self.residual, self.kind, "none", self.epsilon, 1.0)
+
+    def rows(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The norm of rows and their sum with the residual, where no operator of the library takes them."""
+        kept = x if self.residual is None else (x.float() + self.residual.float()).to(x.dtype)
+        if self.kind == "none":
+            return kept, kept
+        wide, shape = kept.float(), (x.shape[-1],)
+        is_rms = self.kind == "rms"
+        y = F.rms_norm(wide, shape, None, self.epsilon) if is_rms else F.layer_norm(wide, shape, eps=self.epsilon)
+        y = y if self.weight is None else y * self.weight.float()
+        return (y if self.bias is None else y + self.bias.float()).to(x.dtype), kept
+
+    def fields(self, kept: torch.Tensor | None) -> _matmul.NormSteps:
+        """The same for the library, whose sums go to `kept`."""
+        numbers = {"norm": NORMS[self.kind], "epsilon": self.epsilon}
+        tensors = {"residual": self.residual, "norm_bias": self.bias, "sum": kept}
+        given = {name: int(one is not None) for name, one in tensors.items()}
+        return _matmul.NormSteps(numbers | given, tensors | {"norm_weight": self.weight})
 
 
 def _norm_all_gather_matmul(
@@ -64,29 +64,20 @@ def _norm_all_gather_matmul(
     keep_sum: bool,
     group: str,
 ) -> list[torch.Tensor]:
-    given = (x, residual, norm_weight, norm_bias)
-    _checked(*given, weights, biases, norm, epsilon, activation)
+    steps = _Norm(residual, norm_weight, norm_bias, norm, epsilon)
+    steps.check(x)
+    _matmul._checked(x, weights, biases, activation)
     if not _matmul.is_fused(x, weights):
-        rows, kept = _normed_rows(*given, norm, epsilon)
+        rows, kept = steps.rows(x)
         made = torch.ops.tandem.all_gather_matmul(rows, weights, biases, activation, False, group)
         return [*made, kept.clone()] if keep_sum else made
     if norm != "none" and norm_weight is None:
-        norm_weight = _norm._weight(_groups.world_for(group, x.device.type), x)
+        steps = replace(steps, weight=_norm._weight(_groups.world_for(group, x.device.type), x))
     flat = x.reshape(-1, x.shape[-1])
     kept = flat.new_empty(flat.shape) if keep_sum else None
     pes = _groups.size_of(group)
-    rows = pes * flat.shape[0]
-    steps = _matmul.NormSteps(
-        {
-            "norm": NORMS[norm],
-            "epsilon": epsilon,
-            "residual": int(residual is not None),
-            "norm_bias": int(norm_bias is not None),
-            "sum": int(keep_sum),
-        },
-        {"residual": residual, "norm_weight": norm_weight, "norm_bias": norm_bias, "sum": kept},
-    )
-    made = _matmul.run("all_gather_gemm", flat, weights, biases, activation, group, (rows, rows), norm=steps)
+    m = pes * flat.shape[0]
+    made = _matmul.run("all_gather_gemm", flat, weights, biases, activation, group, (m, m), norm=steps.fields(kept))
     shaped = [one.reshape(pes * x.shape[0], *x.shape[1:-1], one.shape[1]) for one in made]
     return shaped if kept is None else [*shaped, kept.reshape(x.shape)]
 
@@ -104,7 +95,8 @@ def _shapes(
     keep_sum: bool,
     group: str,
 ) -> list[torch.Tensor]:
-    _checked(x, residual, norm_weight, norm_bias, weights, biases, norm, epsilon, activation)
+    _Norm(residual, norm_weight, norm_bias, norm, epsilon).check(x)
+    _matmul._checked(x, weights, biases, activation)
     rows = _groups.size_of(group) * x.shape[0]
     results = [x.new_empty((rows, *x.shape[1:-1], one.shape[1])) for one in weights]
     return [*results, x.new_empty(x.shape)] if keep_sum else results

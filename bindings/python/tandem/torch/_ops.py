@@ -20,8 +20,9 @@ _interpreter = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_
 _autograd = getattr(getattr(torch, "_library", None), "autograd", None)
 _needs_gradient = getattr(torch._C, "_any_requires_grad", None)
 _KINDS = (torch.Tensor, torch.nn.Parameter)
-# Kernels that may be called without the dispatcher.
-_direct: dict[Any, Callable[..., Any]] = {}
+_PLAIN = frozenset((str, int, float, bool, type(None), torch.dtype))
+# Kernels that may be called without the dispatcher, by the identity of their operator, whose hash is slower.
+_direct: dict[int, Callable[..., Any]] = {}
 
 
 def register(
@@ -55,10 +56,11 @@ def _register_gradient(name: str, gradient: Callable[..., Any], keep: Callable[.
         return
     operator = getattr(torch.ops.tandem, name).default
     recorded = make(operator, kind(gradient, keep))
+    key = id(operator.overloadpacket)  # the namespace keeps it
 
     def run(keyset: Any, *arguments: Any) -> Any:
         if not (torch.is_grad_enabled() and _needs_gradient(*arguments)):
-            kernel = _direct.get(operator.overloadpacket)
+            kernel = _direct.get(key)
             if kernel is not None and _are_plain(arguments):
                 return kernel(*arguments)
         return recorded(keyset, *arguments)
@@ -69,27 +71,38 @@ def _register_gradient(name: str, gradient: Callable[..., Any], keep: Callable[.
 def call_directly(operator: Any, kernel: Callable[..., Any]) -> None:
     """Lets `call` take `kernel` for plain tensors of CPUs and GPUs, without the dispatcher before it."""
     if _modes is not None and _interpreter is not None:
-        _direct[operator] = kernel
+        _direct[id(operator)] = kernel
 
 
 def _is_plain(value: Any) -> bool:
     """Whether the dispatcher would take an argument to the kernel as it is."""
-    if isinstance(value, list):
-        return all(map(_is_plain, value))
-    return not isinstance(value, torch.Tensor) or (type(value) in _KINDS and not value.is_meta and not value.is_neg())
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if kind in _KINDS:
+        return not value.is_meta and not value.is_neg()
+    return all(map(_is_plain, value)) if isinstance(value, list) else not isinstance(value, torch.Tensor)
 
 
 def _are_plain(arguments: tuple[Any, ...]) -> bool:
     """Whether nothing but autograd stands between the caller and a kernel with these arguments."""
-    return _modes() == 0 and _interpreter() is None and all(map(_is_plain, arguments))
+    if _modes() > 0 or _interpreter() is not None:
+        return False
+    for value in arguments:  # `all` with a generator takes 0.3 us more
+        if type(value) not in _PLAIN and not _is_plain(value):
+            return False
+    return True
 
 
 def call(operator: Any, *arguments: Any) -> Any:
     """Calls an operator. Where nothing records gradients, it takes the short way to the kernel."""
-    if _below_autograd is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if _below_autograd is None or _needs_gradient is None or torch.compiler.is_compiling():
         return operator(*arguments)
-    kernel = _direct.get(operator)
-    if kernel is not None and _are_plain(arguments):
+    is_recording = torch.is_grad_enabled()
+    kernel = _direct.get(id(operator))
+    if kernel is not None and not (is_recording and _needs_gradient(*arguments)) and _are_plain(arguments):
         return kernel(*arguments)
+    if is_recording:
+        return operator(*arguments)
     with _below_autograd():
         return operator(*arguments)

@@ -13,13 +13,16 @@ from torch.fx import Node
 aten = torch.ops.aten
 TYPES = (torch.float32, torch.float16, torch.bfloat16)
 _CONVERSIONS = (aten._to_copy.default, aten.to.dtype, torch.ops.prims.convert_element_type.default)
-_VIEWS = (
+VIEWS = (
     aten.view.default,
     aten.reshape.default,
     aten._unsafe_view.default,
     aten.unsqueeze.default,
     aten.squeeze.dim,
 )
+MOVES = (*VIEWS, *_CONVERSIONS, aten.t.default, aten.permute.default)
+"""Functions of one tensor that may be called at any time."""
+IN_PLACE = (aten.add_.Tensor, aten.add_.Scalar)
 _CLAMPS = (aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default)
 _FP8 = torch.float8_e4m3fn
 _FP8_MOST = 448.0
@@ -39,20 +42,21 @@ def dtype_of(node: Any) -> torch.dtype | None:
     return value.dtype if isinstance(value, torch.Tensor) else None
 
 
-def _is(node: Any, *targets: Any) -> bool:
+def is_call(node: Any, *targets: Any) -> bool:
+    """Whether a node calls one of these functions."""
     return isinstance(node, Node) and node.op == "call_function" and node.target in targets
 
 
 def _plain(node: Any) -> Any:
     """The node before conversions of its type."""
-    while _is(node, *_CONVERSIONS):
+    while is_call(node, *_CONVERSIONS):
         node = node.args[0]
     return node
 
 
 def _bare(node: Any, last: Node | None = None) -> Any:
     """The node before conversions and views, or `last`, which may be one of them."""
-    while node is not last and _is(node, *_CONVERSIONS, *_VIEWS):
+    while node is not last and is_call(node, *_CONVERSIONS, *VIEWS):
         node = node.args[0]
     return node
 
@@ -109,14 +113,14 @@ class Quantised:
 def _reduced(node: Any) -> Sum | None:
     """The all-reduce whose result is `node`."""
     nodes: tuple[Node, ...] = (node,)
-    if _is(node, torch.ops._c10d_functional.wait_tensor.default):
+    if is_call(node, torch.ops._c10d_functional.wait_tensor.default):
         node = node.args[0]
-        if not _is(node, torch.ops._c10d_functional.all_reduce.default) or len(node.users) != 1:
+        if not is_call(node, torch.ops._c10d_functional.all_reduce.default) or len(node.users) != 1:
             return None
         nodes += (node,)
-    elif _is(node, aten.copy.default):  # torch.distributed.all_reduce, whose result takes the place of its input
+    elif is_call(node, aten.copy.default):  # torch.distributed.all_reduce, whose result takes the place of its input
         return _reduced(node.args[1]) if len(node.args[1].users) == 1 else None
-    elif not _is(node, torch.ops.tandem.all_reduce.default):
+    elif not is_call(node, torch.ops.tandem.all_reduce.default):
         return None
     x, op, group = node.args
     return Sum(x, group, nodes) if op == "sum" and dtype_of(x) in TYPES else None
@@ -125,7 +129,7 @@ def _reduced(node: Any) -> Sum | None:
 def find_sum(node: Any) -> Sum | None:
     """The all-reduce in `node`, which is its result or adds a bias and a residual to it."""
     direct = _reduced(node)
-    if direct is not None or not _is(node, aten.add.Tensor) or node.kwargs:
+    if direct is not None or not is_call(node, aten.add.Tensor) or node.kwargs:
         return direct
     shape, dtype = shape_of(node), dtype_of(node)
     for term, other in _operands(node):
@@ -152,7 +156,7 @@ def _vector(node: Any, of: Node) -> Node | None:
 
 def _root(node: Any) -> tuple[Any, float] | None:
     """`variance` and `epsilon` of rsqrt(variance + epsilon)."""
-    if not _is(node, aten.rsqrt.default) or not _is(node.args[0], aten.add.Tensor, aten.add.Scalar):
+    if not is_call(node, aten.rsqrt.default) or not is_call(node.args[0], aten.add.Tensor, aten.add.Scalar, *IN_PLACE):
         return None
     for variance, number in _operands(node.args[0]):
         epsilon = _number(number)
@@ -165,13 +169,13 @@ def _rms(node: Node) -> Norm | None:
     """s * rsqrt(mean(s^2) + epsilon)."""
     for factor, root in _operands(node):
         found, of = _root(root), _plain(factor)
-        if found is None or not _is(found[0], aten.mean.dim):
+        if found is None or not is_call(found[0], aten.mean.dim):
             continue
         square, axes = found[0].args[:2]
-        if _is(square, aten.pow.Tensor_Scalar) and square.args[1] == 2:
+        if is_call(square, aten.pow.Tensor_Scalar) and square.args[1] == 2:
             factors = (square.args[0],)
         else:
-            factors = square.args if _is(square, aten.mul.Tensor) else (None,)
+            factors = square.args if is_call(square, aten.mul.Tensor) else (None,)
         if all(_plain(one) is of for one in factors) and _is_last(axes, of):
             return Norm(node, of, "rms", found[1])
     return None
@@ -181,13 +185,13 @@ def _layer(node: Node) -> Norm | None:
     """(s - mean) * rsqrt(variance + epsilon) of var_mean's results."""
     for centred, root in _operands(node):
         found = _root(root)
-        if found is None or not _is(centred, aten.sub.Tensor):
+        if found is None or not is_call(centred, aten.sub.Tensor):
             continue
         factor, mean = centred.args[:2]
-        if not all(_is(one, operator.getitem) for one in (found[0], mean)):
+        if not all(is_call(one, operator.getitem) for one in (found[0], mean)):
             continue
         both, of = mean.args[0], _plain(factor)
-        is_pair = found[0].args == (both, 0) and mean.args[1] == 1 and _is(both, aten.var_mean.correction)
+        is_pair = found[0].args == (both, 0) and mean.args[1] == 1 and is_call(both, aten.var_mean.correction)
         if is_pair and _plain(both.args[0]) is of and _is_last(both.args[1], of) and both.kwargs["correction"] == 0:
             return Norm(node, of, "layer", found[1])
     return None
@@ -195,12 +199,12 @@ def _layer(node: Node) -> Norm | None:
 
 def _unweighted(node: Any) -> Norm | None:
     node = _plain(node)
-    return (_rms(node) or _layer(node)) if _is(node, aten.mul.Tensor) else None
+    return (_rms(node) or _layer(node)) if is_call(node, aten.mul.Tensor) else None
 
 
 def _weighted(node: Any) -> Norm | None:
     node = _plain(node)
-    if not _is(node, aten.mul.Tensor):
+    if not is_call(node, aten.mul.Tensor):
         return None
     whole = _unweighted(node)
     if whole is not None:
@@ -216,7 +220,7 @@ def _weighted(node: Any) -> Norm | None:
 def _composed(node: Node) -> Norm | None:
     """A norm of several operators, with or without weight and bias."""
     plain = _plain(node)
-    if not _is(plain, aten.add.Tensor) or plain.kwargs:
+    if not is_call(plain, aten.add.Tensor) or plain.kwargs:
         return _weighted(plain)
     for inner, bias in _operands(plain):
         found = _weighted(inner)
@@ -228,11 +232,11 @@ def _composed(node: Node) -> Norm | None:
 
 def _single(node: Node) -> Norm | None:
     """A norm that is one operator of the graph."""
-    call = node.args[0] if _is(node, operator.getitem) and node.args[1] == 0 else node
-    if _is(call, aten.layer_norm.default, aten.native_layer_norm.default):
+    call = node.args[0] if is_call(node, operator.getitem) and node.args[1] == 0 else node
+    if is_call(call, aten.layer_norm.default, aten.native_layer_norm.default):
         of, shape, weight, bias, epsilon = (*call.args, *[None] * 3)[:5]
         kind, epsilon = "layer", 1e-5 if epsilon is None else epsilon
-    elif _is(call, aten.rms_norm.default, getattr(aten, "_fused_rms_norm", aten.rms_norm).default):
+    elif is_call(call, aten.rms_norm.default, getattr(aten, "_fused_rms_norm", aten.rms_norm).default):
         of, shape, weight, epsilon = (*call.args, *[None] * 2)[:4]
         kind, bias = "rms", None
     else:
@@ -263,7 +267,7 @@ def _limits(clamp: Node) -> tuple[float | None, float | None]:
 def _without_least(node: Any) -> Any:
     """The node before views, conversions and lower bounds close to zero."""
     node = _bare(node)
-    while _is(node, *_CLAMPS):
+    while is_call(node, *_CLAMPS):
         low, high = _limits(node)
         if low is None or low > _LEAST_SCALE or high is not None:
             return node
@@ -274,13 +278,13 @@ def _without_least(node: Any) -> Any:
 def _scale_kind(scales: Any, y: Node) -> str | None:
     """Returns "row" or "128", if `scales` is the greatest magnitude of each row or group of y, divided by 448."""
     divided = _without_least(scales)
-    if _is(divided, aten.div.Tensor):
+    if is_call(divided, aten.div.Tensor):
         divisor = _number(divided.args[1])
     else:
-        factor = _number(divided.args[1]) if _is(divided, aten.mul.Tensor) else None
+        factor = _number(divided.args[1]) if is_call(divided, aten.mul.Tensor) else None
         divisor = 1 / factor if factor else None
     greatest = None if divisor is None or abs(divisor / _FP8_MOST - 1) > 1e-6 else _without_least(divided.args[0])
-    if not _is(greatest, aten.amax.default) or not _is(_plain(greatest.args[0]), aten.abs.default):
+    if not is_call(greatest, aten.amax.default) or not is_call(_plain(greatest.args[0]), aten.abs.default):
         return None
     rows = _plain(greatest.args[0]).args[0]
     if _bare(rows, y) is not y or not _is_last(greatest.args[1], rows):
@@ -295,13 +299,13 @@ def _in_fp8(node: Node) -> list[Node]:
     """The fp8 results of a chain of clamps, views and conversions behind `node`."""
     found: list[Node] = []
     for user in node.users:
-        if _is(user, *_CLAMPS):
+        if is_call(user, *_CLAMPS):
             low, high = _limits(user)
             if (low is not None and low > -_FP8_MOST) or (high is not None and high < _FP8_MOST):
                 continue
-        elif not _is(user, *_CONVERSIONS, *_VIEWS):
+        elif not is_call(user, *_CONVERSIONS, *VIEWS):
             continue
-        is_end = dtype_of(user) == _FP8 and not any(_is(one, *_VIEWS) for one in user.users)
+        is_end = dtype_of(user) == _FP8 and not any(is_call(one, *VIEWS) for one in user.users)
         found += [user] if is_end else _in_fp8(user)
     return found
 
@@ -309,9 +313,9 @@ def _in_fp8(node: Node) -> list[Node]:
 def _scaled(y: Node) -> Iterator[Node]:
     """Quotients and products whose first operand is y."""
     for user in y.users:
-        if _is(user, *_CONVERSIONS, *_VIEWS):
+        if is_call(user, *_CONVERSIONS, *VIEWS):
             yield from _scaled(user)
-        elif _is(user, aten.div.Tensor, aten.mul.Tensor):
+        elif is_call(user, aten.div.Tensor, aten.mul.Tensor):
             yield user
 
 
@@ -327,7 +331,7 @@ def find_quantised(y: Node) -> Quantised | None:
         kind = _scale_kind(node.args[1], y) if divides else None
         if kind is not None:
             scales = node.args[1]
-            while _is(scales, *_VIEWS):
+            while is_call(scales, *VIEWS):
                 scales = scales.args[0]
             return Quantised(ends[0], kind, scales=scales)
     return None

@@ -87,7 +87,7 @@ OperatorBenchmark::OperatorBenchmark(World& world, Shared& shared, NcclPeer* ncc
       extras_(world, run_, method.seed) {
   const OperatorShard shard = operator_shard(run.op, run.shape(), world.num_pes(), world.pe());
   const Size element = size_of(run.options.type);
-  a_ = world.heap().allocate_local<std::byte>(shard.a_elements() * element, "a");
+  a_ = world.heap().allocate_local<std::byte>(shard.a_elements() * size_of(run.a_type()), "a");
   b_ = world.heap().allocate_local<std::byte>(shard.b_elements() * element, "b");
   const Size c_element = size_of(run.options.result_type());
   c_ = world.heap().allocate_local<std::byte>(c_bytes(shard), "c");
@@ -98,9 +98,9 @@ OperatorBenchmark::OperatorBenchmark(World& world, Shared& shared, NcclPeer* ncc
     sequential_ = make_operator(world, run.op, sequential);
   }
   if (run.options.b_layout == BLayout::kNxK)
-    fill(b_, kStreamOfB, run.options.k, shard.b_rows, shard.b_columns);
+    fill(run.options.type, b_, kStreamOfB, run.options.k, shard.b_rows, shard.b_columns);
   else
-    fill(b_, kStreamOfB, run.options.n, shard.b_columns, shard.b_rows);
+    fill(run.options.type, b_, kStreamOfB, run.options.n, shard.b_columns, shard.b_rows);
   if (nccl == nullptr) return;
   cublas_ = std::make_unique<cuda::CublasLt>();
   const Size gathered = run.op == Operator::kAllGatherGemm ? run.options.m * run.options.k : 0;
@@ -114,8 +114,9 @@ OperatorBenchmark::~OperatorBenchmark() {
   cudaFree(product_);
 }
 
-void OperatorBenchmark::fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const {
-  dispatch(run_.options.type, [&]<class T>() {
+void OperatorBenchmark::fill(DType type, std::byte* to, std::uint64_t stream, Size width, Range rows,
+                             Range columns) const {
+  dispatch(type, [&]<class T>() {
     if constexpr (is_float<T>) {
       const NormalData<T> data(method_.seed);
       const Size rows_at_once = std::max<Size>(1, (Size{64} << 20) / std::max<Size>(1, columns.size()));
@@ -132,8 +133,7 @@ void OperatorBenchmark::fill(std::byte* to, std::uint64_t stream, Size width, Ra
         world_.copy_in(to + (first - rows.begin) * columns.size() * Size{sizeof(T)}, values.data(), bytes);
       }
     } else {
-      throw InvalidArgument(
-          fmt::format("--dtype: {} given, operators take floating-point types", name(run_.options.type)));
+      throw InvalidArgument(fmt::format("--dtype: {} given, operators take floating-point types", name(type)));
     }
   });
 }
@@ -142,7 +142,9 @@ void OperatorBenchmark::add_peers(std::vector<Program>& programs, const Local& l
   const bool gather = run_.op == Operator::kAllGatherGemm;
   const void* const a = gather ? whole_ : a_;
   auto* const product = static_cast<std::byte*>(product_);
-  if (gather) fill(static_cast<std::byte*>(whole_), kStreamOfA, run_.options.k, {0, local.gemm.m}, {0, run_.options.k});
+  if (gather)
+    fill(run_.options.type, static_cast<std::byte*>(whole_), kStreamOfA, run_.options.k, {0, local.gemm.m},
+         {0, run_.options.k});
   cublas_->prepare(local.gemm);
   const auto multiply = [this, a, product, gemm = local.gemm] { cublas_->run(gemm, a, b_, product, cuda_stream_); };
   programs.push_back({"cublas", nullptr, multiply, nullptr, {}});
@@ -177,7 +179,7 @@ GpuOperator OperatorBenchmark::measure(Size m) {
                 run_.options.type,
                 run_.options.result_type(),
                 run_.options.b_layout};
-  fill(a_, kStreamOfA, run_.options.k, local.shard.a_rows, local.shard.a_columns);
+  fill(run_.a_type(), a_, kStreamOfA, run_.options.k, local.shard.a_rows, local.shard.a_columns);
   extras_.fill(m);
   if (gather) local.gemm.k = run_.options.k;
   std::vector<Program> programs;
@@ -247,6 +249,20 @@ void OperatorBenchmark::check_samples(const std::byte* c, const Local& local, Ch
   });
 }
 
+/// Returns rows of A as they are in memory.
+std::vector<std::byte> OperatorBenchmark::given_a(const std::vector<Size>& rows) const {
+  const DType type = run_.a_type();
+  const Size k = run_.options.k, bytes = k * size_of(type);
+  std::vector<std::byte> a(rows.size() * static_cast<std::size_t>(bytes));
+  dispatch(type, [&]<class T>() {
+    if constexpr (is_float<T>)
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        NormalData<T>(method_.seed)
+            .fill(kStreamOfA, rows[i] * k, reinterpret_cast<T*>(a.data()) + static_cast<Size>(i) * k, k);
+  });
+  return a;
+}
+
 /// Returns the elements of C in these rows and columns, counted in the columns of C.
 std::vector<std::byte> OperatorBenchmark::copied(const std::byte* c, const Local& local, const std::vector<Size>& rows,
                                                  const std::vector<Size>& columns) const {
@@ -282,8 +298,8 @@ void OperatorBenchmark::check_typed(const std::byte* c, const Local& local, Chec
   const Size k = o.k;
   if (height * width == 0) return;
   const NormalData<T> data(method_.seed);
-  std::vector<T> a(static_cast<std::size_t>(height * k)), b(static_cast<std::size_t>(width * k));
-  for (Size i = 0; i < height; ++i) data.fill(kStreamOfA, rows[static_cast<std::size_t>(i)] * k, a.data() + i * k, k);
+  const std::vector<std::byte> a = given_a(rows);
+  std::vector<T> b(static_cast<std::size_t>(width * k));
   for_chunks(width, 16, [&](Range part) {
     for (Size j = part.begin; j < part.end; ++j) {
       const Size column = columns[static_cast<std::size_t>(j)];
@@ -297,22 +313,21 @@ void OperatorBenchmark::check_typed(const std::byte* c, const Local& local, Chec
                          (o.fast_accumulation && world_.on_gpus() ? fast_accumulation_tolerance(k) : 0);
   const double tolerance = o.norm.any() ? normed_tolerance(run_, of_sums) : of_sums;
   check.expectation = fmt::format("within {:.1e}", tolerance);
-  const auto* a_bytes = reinterpret_cast<const std::byte*>(a.data());
+  const std::byte* a_bytes = a.data();
   const auto* b_bytes = reinterpret_cast<const std::byte*>(b.data());
-  std::vector<std::byte> normed;
-  if (o.norm.any() && !norms_sums(run_)) {
-    normed = normed_a(run_, method_.seed, rows, a_bytes);
-    a_bytes = normed.data();
-  }
-  std::vector<float> scaled_a, scaled_b;
-  if (o.block_scales) {
+  std::vector<float> wide_a, wide_b;
+  if (o.norm.any() && !norms_sums(run_)) wide_a = normed_rows(run_, method_.seed, rows, a_bytes);
+  const std::vector<std::byte> normed = rounded(o.type, wide_a);
+  if (!normed.empty()) a_bytes = normed.data();
+  const bool wide = o.block_scales || run_.quantises_a();
+  if (wide) {
     const BlockScales scales(run_, world_.num_pes(), method_.seed);
-    scaled_a = scales.scaled_a(rows, a_bytes);
-    scaled_b = scales.scaled_b(columns, b_bytes);
-    a_bytes = reinterpret_cast<const std::byte*>(scaled_a.data());
-    b_bytes = reinterpret_cast<const std::byte*>(scaled_b.data());
+    if (!run_.quantises_a()) wide_a = scales.scaled_a(rows, a_bytes);
+    wide_b = o.block_scales ? scales.scaled_b(columns, b_bytes) : widened(o.type, b_bytes, width * k);
+    a_bytes = reinterpret_cast<const std::byte*>(wide_a.data());
+    b_bytes = reinterpret_cast<const std::byte*>(wide_b.data());
   }
-  const DType type = o.block_scales ? DType::kF32 : o.type;
+  const DType type = wide ? DType::kF32 : o.type;
   const Mismatch mismatch =
       norms_sums(run_)
           ? check_normed(run_, method_.seed, {rows, type, a_bytes, b_bytes, BLayout::kNxK, found.data()}, tolerance)

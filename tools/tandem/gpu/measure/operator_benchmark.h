@@ -57,10 +57,11 @@ class OperatorBenchmark {
 
   void add_peers(std::vector<Program>& programs, const Local& local);
   /// Fills both matrices of a PE, or the whole of A. `width` is the row length of the whole matrix.
-  void fill(std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const;
+  void fill(DType type, std::byte* to, std::uint64_t stream, Size width, Range rows, Range columns) const;
   Check check(Program& program, const Local& local);
   void check_samples(const std::byte* c, const Local& local, Check& check) const;
   Size c_bytes(const OperatorShard& shard) const;
+  std::vector<std::byte> given_a(const std::vector<Size>& rows) const;
   std::vector<std::byte> copied(const std::byte* c, const Local& local, const std::vector<Size>& rows,
                                 const std::vector<Size>& columns) const;
   template <class T>
