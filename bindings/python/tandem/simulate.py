@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import errors
 from ._collectives import run_collective as _run
-from ._operators import run_operator as _run_operator
 from ._library import shown
 from ._lists import algorithms as _algorithms
+from ._operators import run_operator as _run_operator
 from ._results import CollectiveResult, OperatorResult, Result, Share, Timeline
 from ._sweep import Table
 from ._sweep import run_all as _run_all
