@@ -14,7 +14,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::experts_test {
 namespace {
 
 using kernels::ExpertRuns;
@@ -417,4 +417,4 @@ TEST(Experts, NeedOneNode) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::experts_test
