@@ -46,7 +46,12 @@ endfunction()
 
 # Compiles some folders of such a target, relative to the caller's, as one folder.
 function(tandem_compile_together target)  # FOLDER...
-  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE folders)
+  set(folders)
+  foreach(folder IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH folder NORMALIZE)
+    string(REGEX REPLACE "/$" "" folder "${folder}")
+    list(APPEND folders "${folder}")
+  endforeach()
   list(GET ARGN 0 first)
   string(MAKE_C_IDENTIFIER "${first}_and_others" group)
   get_target_property(sources ${target} SOURCES)

@@ -6,12 +6,7 @@
 ///
 /// A line has the form "HOST:PROCESS tandem LEVEL TEXT". Logging never throws and never ends the program.
 
-#include <memory>
 #include <string>
-
-namespace spdlog {
-class logger;
-}
 
 namespace tandem {
 
@@ -25,6 +20,8 @@ class Log {
   /// error, and the default takes their place.
   Log(const char* level, const char* file);
   ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
 
   bool writes(LogLevel level) const { return level >= level_; }
   /// Writes one line. Control characters in `text` are replaced, so that a line stays a line.
@@ -32,7 +29,8 @@ class Log {
 
  private:
   LogLevel level_ = LogLevel::kWarn;
-  std::shared_ptr<spdlog::logger> logger_;
+  std::string host_;
+  int file_;
 };
 
 /// Returns the log of this process, made from the environment at the first call.

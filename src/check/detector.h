@@ -222,6 +222,12 @@ class Detector : public sim::Monitor {
   /// Reports data that no PE has written and whose value (`contents`) an access uses.
   void check_written(const void* address, const void* contents, Size bytes, std::uint32_t number);
   void record(sim::Thread thread, const void* address, Size bytes, NewAccess access);
+  /// The events of a transfer: its begin in the thread, the read of its source and the write of its data.
+  struct TransferStamps {
+    Stamp own, source, agent;
+  };
+  sim::Message signal_of(sim::Thread id, const sim::Transfer& transfer, const TransferStamps& stamps,
+                         std::uint32_t number);
   void release_source(const ThreadState& thread, const sim::Transfer& transfer, Parcel& parcel);
   sim::Message send(Parcel parcel);
   void note_writer(sim::Thread id, const void* address, Writer next, std::uint32_t number);

@@ -276,29 +276,35 @@ sim::Message Detector::transfer(sim::Thread id, const sim::Transfer& transfer, S
     advance(thread);
     return 0;
   }
+  return signal_of(id, transfer, {own, source, agent}, next.record.info);
+}
 
+/// The signal of a put, behind the accesses to its data.
+sim::Message Detector::signal_of(sim::Thread id, const sim::Transfer& transfer, const TransferStamps& stamps,
+                                 std::uint32_t number) {
+  ThreadState& thread = of(id);
   Parcel parcel;
   parcel.released = ordered_before_signal(thread, transfer.peer);
   if (!transfer.signal_first) {
-    parcel.released.raise(agent);
-    parcel.released.raise(source);
+    parcel.released.raise(stamps.agent);
+    parcel.released.raise(stamps.source);
     release_source(thread, transfer, parcel);
   }
   parcel.sent = thread.over;
   parcel.knew = thread.now;
-  parcel.issued = own;
+  parcel.issued = stamps.own;
   parcel.issuer = id;
   parcel.through_nic = !transfer.reachable;
-  parcel.info = next.record.info;
-  parcel.occurrence = facts.times;
+  parcel.info = number;
+  parcel.occurrence = infos_[number].times;
   parcel.release = transfer.signal_first ? Parcel::Release::kNothing : Parcel::Release::kOwnData;
   note_writer(id, transfer.signal->word,
-              {.stamp = agent,
+              {.stamp = stamps.agent,
                .value = transfer.signal->value,
                .sets = transfer.signal->op == SignalOp::kSet,
                .through_nic = parcel.through_nic},
-              next.record.info);
-  record_signal(id, transfer.signal->word, Role::kAtomicWrite, agent, next.record.info);
+              number);
+  record_signal(id, transfer.signal->word, Role::kAtomicWrite, stamps.agent, number);
   advance(thread);
   return send(std::move(parcel));
 }

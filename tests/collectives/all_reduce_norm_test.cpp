@@ -14,7 +14,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::all_reduce_norm_test {
 namespace {
 
 using kernels::NormRuns;
@@ -264,4 +264,4 @@ TEST(AllReduceNorm, GivesAllPesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::all_reduce_norm_test

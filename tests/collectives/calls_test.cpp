@@ -5,7 +5,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::calls_test {
 namespace {
 
 using ::testing::AllOf;
@@ -68,4 +68,4 @@ TEST(Calls, ACountThatNoPlanTakesIsNotNoted) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::calls_test

@@ -11,7 +11,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::exchange_heads_test {
 namespace {
 
 using kernels::ExchangeRuns;
@@ -121,4 +121,4 @@ TEST(ExchangeHeads, NeedsOneNode) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::exchange_heads_test

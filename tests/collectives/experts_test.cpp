@@ -15,7 +15,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::experts_test {
 namespace {
 
 using kernels::ExpertRuns;
@@ -438,4 +438,4 @@ TEST(Experts, NeedOneNode) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::experts_test

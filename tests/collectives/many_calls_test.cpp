@@ -7,7 +7,7 @@
 #include "support/collective_check.h"
 #include "support/collective_grid.h"
 
-namespace tandem::test {
+namespace tandem::test::many_calls_test {
 namespace {
 
 std::string title(const ::testing::TestParamInfo<AlgorithmInfo>& param) {
@@ -44,4 +44,4 @@ TEST_P(EarlierCallsOfPlans, ThatManyLeaveTheNextOnesRight) {
 INSTANTIATE_TEST_SUITE_P(All, EarlierCallsOfPlans, ::testing::ValuesIn(collective_algorithms()), title);
 
 }  // namespace
-}  // namespace tandem::test
+}  // namespace tandem::test::many_calls_test

@@ -11,7 +11,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::merge_heads_test {
 namespace {
 
 using kernels::HeadsRuns;
@@ -101,4 +101,4 @@ TEST(MergeHeads, NeedsOneNode) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::merge_heads_test

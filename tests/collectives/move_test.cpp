@@ -14,7 +14,7 @@
 #include "tandem/advanced/collective_traits.h"
 #include "tandem/timeline.h"
 
-namespace tandem::test {
+namespace tandem::test::move_test {
 namespace {
 
 enum Factor : std::size_t { kAlgorithm, kLayout, kAmount, kType, kInPlace, kBlocks, kSeed };
@@ -272,4 +272,4 @@ TEST(Move, OneNodeAlgorithmsAreRefusedByNameBetweenNodes) {
 }
 
 }  // namespace
-}  // namespace tandem::test
+}  // namespace tandem::test::move_test

@@ -12,7 +12,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::quantised_test {
 namespace {
 
 using kernels::kWireGroup;
@@ -265,4 +265,4 @@ TEST(Quantised, NoTableChoosesIt) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::quantised_test

@@ -14,7 +14,7 @@
 #include "tandem/machine.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::group_scales_test {
 namespace {
 
 constexpr int kTileM = 8;
@@ -290,4 +290,4 @@ TEST(GroupScalesErrors, EveryField) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::group_scales_test

@@ -12,7 +12,7 @@
 #include "gemm/groups_case.h"
 #include "tandem/error.h"
 
-namespace tandem {
+namespace tandem::groups_errors_test {
 namespace {
 
 using test::Backend;
@@ -182,4 +182,4 @@ TEST(GroupedGemmErrors, OptionsOfTables) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::groups_errors_test

@@ -8,7 +8,7 @@
 #include "tandem/error.h"
 #include "tandem/layer/experts.h"
 
-namespace tandem {
+namespace tandem::groups_test {
 namespace {
 
 using test::Backend;
@@ -209,4 +209,4 @@ TEST(GroupedGemm, TimeInTheSimulator) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::groups_test

@@ -20,7 +20,7 @@
 #include "support/host_pes.h"
 #include "tandem/error.h"
 
-namespace tandem {
+namespace tandem::grid_test {
 namespace {
 
 using test::launch;
@@ -445,4 +445,4 @@ TEST(HostStream, CallsThatDifferAreReported) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::grid_test

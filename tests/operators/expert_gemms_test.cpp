@@ -11,7 +11,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::expert_gemms_test {
 namespace {
 
 using ops::ExpertGemmRuns;
@@ -266,4 +266,4 @@ TEST(ExpertGemms, AreSequentialByRule) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::expert_gemms_test

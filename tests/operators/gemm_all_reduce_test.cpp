@@ -4,7 +4,7 @@
 
 #include "operators/operator_case.h"
 
-namespace tandem {
+namespace tandem::gemm_all_reduce_test {
 namespace {
 
 using test::OperatorCase;
@@ -243,4 +243,4 @@ TEST(GemmAllReduce, SameSeedSameTrace) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::gemm_all_reduce_test

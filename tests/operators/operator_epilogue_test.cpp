@@ -7,7 +7,7 @@
 #include "support/kept_memory.h"
 #include "tandem/error.h"
 
-namespace tandem {
+namespace tandem::operator_epilogue_test {
 namespace {
 
 using test::EpilogueCase;
@@ -224,4 +224,4 @@ TEST(OperatorEpilogue, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::operator_epilogue_test

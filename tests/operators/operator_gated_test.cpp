@@ -11,7 +11,7 @@
 #include "support/refusal.h"
 #include "tandem/error.h"
 
-namespace tandem {
+namespace tandem::operator_gated_test {
 namespace {
 
 struct Gated {
@@ -163,4 +163,4 @@ TEST(OperatorGated, PairsThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::operator_gated_test

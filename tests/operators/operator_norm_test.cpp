@@ -10,7 +10,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::operator_norm_test {
 namespace {
 
 using ops::NormedRuns;
@@ -219,4 +219,4 @@ TEST(OperatorNorm, RefusesOptionsAndArgumentsByName) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::operator_norm_test

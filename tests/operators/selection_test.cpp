@@ -6,7 +6,7 @@
 #include "tandem/operators.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::selection_test {
 namespace {
 
 constexpr int kSms = 132;
@@ -176,4 +176,4 @@ TEST(SequentialRows, ManyRowsAreOverlapped) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::selection_test

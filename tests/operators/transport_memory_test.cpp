@@ -14,7 +14,7 @@
 #include "tandem/simulation.h"
 #include "tandem/worlds.h"
 
-namespace tandem {
+namespace tandem::transport_memory_test {
 
 namespace {
 
@@ -188,4 +188,4 @@ TEST(TransportMemory, RunsThatOverlapAreFoundByTheChecker) {
 
 }  // namespace
 
-}  // namespace tandem
+}  // namespace tandem::transport_memory_test

@@ -9,7 +9,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::bad_kernel_input_test {
 namespace {
 
 using check_test::Env;
@@ -339,4 +339,4 @@ TEST(BadKernelInput, AGemmReachesItsMatricesByLoadsAndStores) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::bad_kernel_input_test

@@ -12,7 +12,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::block_test {
 namespace {
 
 template <class Body>
@@ -439,4 +439,4 @@ TEST(Block, TeamsNumberTheirOwnPes) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::block_test

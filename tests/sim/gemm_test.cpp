@@ -11,7 +11,7 @@
 #include "tandem/error.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::gemm_test {
 namespace {
 
 constexpr Size kM = 37, kN = 50, kK = 23;
@@ -136,4 +136,4 @@ TEST(SimulatedGemmErrors, PartialSumsGetNoActivation) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::gemm_test

@@ -11,7 +11,7 @@
 #include "tandem/send_recv.h"
 #include "tandem/simulation.h"
 
-namespace tandem {
+namespace tandem::stray_input_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -158,4 +158,4 @@ TEST(StrayInput, BuffersBeyondMemory) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::stray_input_test

@@ -23,7 +23,7 @@ using tandem::c::guarded;
 using tandem::c::one_of;
 using tandem::c::size_of_c;
 
-tandem::c::Handles<tandem_experts>& plans() {
+tandem::c::Handles<tandem_experts>& expert_plans() {
   static auto& all = *new tandem::c::Handles<tandem_experts>("tandem_experts");  // never destroyed
   return all;
 }
@@ -53,7 +53,7 @@ tandem::ExpertOptions options_of(const tandem_experts_problem& problem) {
 template <class Enqueue>
 tandem_status enqueued(tandem_experts* experts, void* stream, const Enqueue& enqueue) {
   return guarded([&] {
-    const auto made = plans().at(experts, "experts");
+    const auto made = expert_plans().at(experts, "experts");
     const tandem::c::InWorld world(&made->world);
     world->in_order(stream, [&](bool) {
       tandem::Stream borrowed = world->borrow_stream(stream);
@@ -114,14 +114,15 @@ tandem_status tandem_experts_create(tandem_experts** experts, tandem_world* worl
     const tandem::c::InWorld where(world);
     const tandem::ExpertOptions options = options_of(given(problem, "problem"));
     auto made = where->make_experts_plan(options);
-    *experts = plans().keep(std::unique_ptr<tandem_experts>(new tandem_experts{where.handle(), std::move(made)}));
+    *experts =
+        expert_plans().keep(std::unique_ptr<tandem_experts>(new tandem_experts{where.handle(), std::move(made)}));
     ++where.handle().plans;
   });
 }
 
 tandem_status tandem_experts_get_sizes(tandem_experts* experts, tandem_experts_sizes* sizes) {
   return guarded([&] {
-    const auto made = plans().at(experts, "experts");
+    const auto made = expert_plans().at(experts, "experts");
     tandem_experts_sizes& to = given(sizes, "sizes");
     to = tandem::c::expert_sizes_in_c(made->plan->options(), made->world.world.pes());
   });
@@ -190,10 +191,10 @@ tandem_status tandem_experts_combine_receive(tandem_experts* experts, const tand
 tandem_status tandem_experts_destroy(tandem_experts* experts) {
   return guarded([&] {
     if (experts == nullptr) return;
-    tandem_world& world = plans().at(experts, "experts")->world;
+    tandem_world& world = expert_plans().at(experts, "experts")->world;
     const auto use = tandem::c::worlds().at(&world, "world");
     const auto current = tandem::c::current_unless_lost(use->world);
-    plans().destroy(experts, "experts", [](const tandem_experts&) {});
+    expert_plans().destroy(experts, "experts", [](const tandem_experts&) {});
     --world.plans;
   });
 }

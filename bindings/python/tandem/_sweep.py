@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import errors
 from ._library import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._results import Result
 
 
 class Table(list[dict[str, Any]]):
@@ -80,25 +85,13 @@ def _cell(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def sweep(op: str, **options: Any) -> Table:
-    """Runs `op` once for each combination of the options that are lists, in order, and returns the table.
-
-    `options` are those of the function of that name, without data:
-
-        tandem.simulate.sweep("all_reduce", bytes=["64K", "1M", "16M"], algorithm=["ring", "two_shot"], pes=8)
-
-    A combination that the machine cannot run has a row with "error" and no time. Other errors are raised.
-    """
-    from . import simulate
-
-    if op not in _operations():
-        raise errors.InvalidArgument(f"op: {shown(op)} given, allowed is one of {', '.join(_operations())}")
+def run_all(function: Callable[..., Result], options: dict[str, Any]) -> Table:
+    """Calls `function` once for each combination of the options that are lists, in order, and returns the table."""
     for name in ("arrays", "a", "b"):
         if options.get(name) is not None:
             raise errors.InvalidArgument(f"{name}: given, allowed is a sweep without data")
     swept = {name: list(value) for name, value in options.items() if isinstance(value, (list, range))}
     fixed = {name: value for name, value in options.items() if name not in swept}
-    function = getattr(simulate, op)
     table = Table()
     for values in itertools.product(*swept.values()):
         chosen = dict(zip(swept, values, strict=True))
@@ -113,9 +106,3 @@ def sweep(op: str, **options: Any) -> Table:
         else:
             table.append({**chosen, **result._row(), "error": None})
     return table
-
-
-def _operations() -> list[str]:
-    from ._lists import algorithms
-
-    return list(algorithms())

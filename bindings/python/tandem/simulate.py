@@ -25,12 +25,16 @@ No Python code runs inside the simulation, and the GIL is released during a call
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from . import errors
 from ._collectives import run_collective as _run
+from ._library import shown
+from ._lists import algorithms as _algorithms
 from ._operators import run_operator as _run_operator
 from ._results import CollectiveResult, OperatorResult, Result, Share, Timeline
-from ._sweep import Table, sweep
+from ._sweep import Table
+from ._sweep import run_all as _run_all
 
 if TYPE_CHECKING:
     import os
@@ -387,3 +391,18 @@ def gemm_all_reduce(
     Arguments are those of `all_gather_gemm`, and `shots` is 1 or 2.
     """
     return _run_operator("gemm_all_reduce", **locals())
+
+
+def sweep(op: str, **options: Any) -> Table:
+    """Runs `op` once for each combination of the options that are lists, in order, and returns the table.
+
+    `options` are those of the function of that name, without data:
+
+        tandem.simulate.sweep("all_reduce", bytes=["64K", "1M", "16M"], algorithm=["ring", "two_shot"], pes=8)
+
+    A combination that the machine cannot run has a row with "error" and no time. Other errors are raised.
+    """
+    operations = list(_algorithms())
+    if op not in operations:
+        raise errors.InvalidArgument(f"op: {shown(op)} given, allowed is one of {', '.join(operations)}")
+    return _run_all(globals()[op], options)

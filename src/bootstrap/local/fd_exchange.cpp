@@ -120,7 +120,7 @@ constexpr std::size_t kMostCallers = 64;
 /// Most members that are asked at the same time.
 constexpr std::size_t kMostRequests = 16;
 /// A PE that has too many callers may close one that has not been served.
-constexpr int kAttempts = 10;
+constexpr int kMostAttempts = 10;
 
 }  // namespace
 
@@ -183,7 +183,7 @@ void FdExchange::ask(Round& round) const {
     if (!socket) continue;  // its queue is full
     if (!peer_of(socket).is_of_this_user())
       throw RuntimeFailure(fmt::format("PE {}'s local socket belongs to another user", pe));
-    if (++member.attempts > kAttempts)
+    if (++member.attempts > kMostAttempts)
       throw RuntimeFailure(fmt::format("PE {}'s local socket hands over no descriptors", pe));
     send_message(socket, asking_, {round.number, member_.pe(), pe, {}}, {});
     member.is_asked = true;

@@ -19,10 +19,10 @@ using bootstrap::IdContents;
 using bootstrap::Key;
 
 // The contents: magic and version; the secret; the port; the address, filled with zeros; a checksum of them all.
-constexpr std::string_view kMagic = "tandem 1";
+constexpr std::string_view kIdMagic = "tandem 1";
 constexpr std::size_t kSumBytes = 16;  // the smallest that crypto_generichash takes
 constexpr std::size_t kMostAddress =
-    UniqueId::kBytes - kMagic.size() - sizeof(Key) - sizeof(std::uint32_t) - sizeof(std::uint32_t) - kSumBytes;
+    UniqueId::kBytes - kIdMagic.size() - sizeof(Key) - sizeof(std::uint32_t) - sizeof(std::uint32_t) - kSumBytes;
 constexpr int kAlphabet = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
 
 void sum_of(std::span<const std::byte> bytes, std::span<std::byte> sum) {
@@ -34,7 +34,7 @@ UniqueId::Bytes encode(const IdContents& contents) {
   Writer writer;
   writer.u32(contents.port).text(contents.address);
   UniqueId::Bytes bytes{};
-  auto at = std::copy(view(kMagic).begin(), view(kMagic).end(), bytes.begin());
+  auto at = std::copy(view(kIdMagic).begin(), view(kIdMagic).end(), bytes.begin());
   at = std::copy(contents.secret.begin(), contents.secret.end(), at);
   std::copy(writer.result().begin(), writer.result().end(), at);
   const std::span all(bytes);
@@ -51,9 +51,9 @@ bootstrap::ServiceRegistry<bootstrap::Host>& hosts() {
 }  // namespace
 
 bootstrap::IdContents bootstrap::contents_of(const UniqueId& id) {
-  Reader reader(View(id.bytes()).subspan(kMagic.size() + sizeof(Key)));
+  Reader reader(View(id.bytes()).subspan(kIdMagic.size() + sizeof(Key)));
   IdContents contents;
-  std::copy_n(id.bytes().begin() + kMagic.size(), sizeof(Key), contents.secret.begin());
+  std::copy_n(id.bytes().begin() + kIdMagic.size(), sizeof(Key), contents.secret.begin());
   const std::uint32_t port = reader.u32();
   if (port == 0 || port > 65535) throw BadMessage(fmt::format("port: {} given, allowed are 1 to 65535", port));
   contents.port = static_cast<std::uint16_t>(port);
@@ -92,7 +92,7 @@ UniqueId UniqueId::from_bytes(std::span<const std::byte> bytes) {
   std::array<std::byte, kSumBytes> sum{};
   sum_of(bytes.first(kBytes - kSumBytes), sum);
   if (!std::equal(sum.begin(), sum.end(), bytes.end() - kSumBytes) ||
-      !std::equal(kMagic.begin(), kMagic.end(), bytes.begin(),
+      !std::equal(kIdMagic.begin(), kIdMagic.end(), bytes.begin(),
                   [](char magic, std::byte byte) { return static_cast<std::byte>(magic) == byte; }))
     throw InvalidArgument("unique id: damaged, or not from this version of Tandem");
   try {

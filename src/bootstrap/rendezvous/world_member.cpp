@@ -19,7 +19,7 @@ namespace {
 /// Seconds by which the host's error may come after its deadline. The host knows the deadlines, too.
 constexpr double kHostIsLate = 5;
 /// The host drops connections that are slow to prove the secret, so one may be dropped by mistake.
-constexpr int kAttempts = 10;
+constexpr int kConnects = 10;
 constexpr std::size_t kMostFromHost = (kMostContribution + 64) * kMostPes;
 
 }  // namespace
@@ -65,7 +65,7 @@ void WorldMember::join(const UniqueId& id) {
       in_ = std::move(handshake.in);
       return in_.set_limit(kMostFromHost);
     } catch (const Unheard& error) {
-      if (attempt == kAttempts || deadline.passed())
+      if (attempt == kConnects || deadline.passed())
         throw RuntimeFailure(
             fmt::format("rendezvous at {} port {}: {} {} times: another secret, or too many connections without it",
                         contents.address, contents.port, error.what(), attempt));

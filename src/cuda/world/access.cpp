@@ -13,7 +13,7 @@ namespace tandem::cuda {
 namespace {
 
 template <class T>
-T* pinned(Size bytes) {
+T* pinned_memory(Size bytes) {
   void* memory = nullptr;
   check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "cudaMallocHost");
   T* const object = new (memory) T;
@@ -28,7 +28,7 @@ GpuAccess::GpuAccess(int device, const wire::Place& place, Size most)
       most_(round_up(most, 64)),
       pinned_([device] {
         const DeviceGuard current(device);
-        return pinned<Pinned>(sizeof(Pinned));
+        return pinned_memory<Pinned>(sizeof(Pinned));
       }()),
       requests_(pinned_->slots, &pinned_->progress) {
   mail_ = {place.base, place.stride, place.node_size, place.me, pinned_->slots, &pinned_->progress, nullptr};
@@ -42,9 +42,9 @@ GpuAccess::GpuAccess(int device, const wire::Place& place, Size most)
 
 void GpuAccess::allocate() {
   const DeviceGuard current(device_);
-  read_to_ = pinned<std::byte>(kReadings * most_);
+  read_to_ = pinned_memory<std::byte>(kReadings * most_);
   for (int i = kReadings - 1; i >= 0; --i) free_.push_back(read_to_ + i * most_);
-  write_from_ = pinned<std::byte>(kSections * kMessagesOfSection * most_);
+  write_from_ = pinned_memory<std::byte>(kSections * kMessagesOfSection * most_);
   for (cudaStream_t* const stream : {&reading_, &writing_})
     check(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "cudaStreamCreate");
   check(cudaMalloc(&mail_.posted, 2 * sizeof(std::uint64_t)), "cudaMalloc");

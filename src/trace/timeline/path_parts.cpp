@@ -186,9 +186,9 @@ class Parts {
 };
 
 /// Parts of one group have one name.
-using Group = std::tuple<PathCause, SpanKind, LaneKind, std::string>;
+using PathGroup = std::tuple<PathCause, SpanKind, LaneKind, std::string>;
 
-Group group_of(const Timeline& timeline, const PathPart& part) {
+PathGroup group_of(const Timeline& timeline, const PathPart& part) {
   const bool on_resource =
       part.cause == PathCause::kMoving || part.cause == PathCause::kQueued || part.cause == PathCause::kPaced;
   if (on_resource) return {part.cause, part.kind, timeline.lanes[part.lane].kind, ""};
@@ -199,7 +199,7 @@ Group group_of(const Timeline& timeline, const PathPart& part) {
           by_label || is_memory ? timeline.label(part.label) : ""};
 }
 
-std::string name_of(const Group& group, const std::string& label_or_lanes) {
+std::string name_of(const PathGroup& group, const std::string& label_or_lanes) {
   const auto& [cause, kind, lane_kind, label] = group;
   switch (cause) {
     case PathCause::kWork:
@@ -233,7 +233,7 @@ std::vector<PathShare> path_shares(const Timeline& timeline, const std::vector<P
     SpanKind kind = SpanKind::kKernel;
     std::map<std::uint32_t, Time> lanes;
   };
-  std::map<Group, Sum> sums;
+  std::map<PathGroup, Sum> sums;
   for (const PathPart& part : parts) {
     Sum& sum = sums[group_of(timeline, part)];
     sum.time += part.end - part.begin;

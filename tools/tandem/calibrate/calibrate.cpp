@@ -7,14 +7,16 @@
 #include "tandem/machine.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/gpu.h"
+#include "tools/tandem/options/json_file.h"
+#include "tools/tandem/options/options.h"
 #include "tools/tandem/tune/tune.h"
 #include "trace/timeline/output_file.h"
 
 namespace tandem::cli {
 
 int execute(const CalibrateOptions& a) {
-  trace::check_writable(a.out);
-  load_machine(a.base);
+  check_output("--out", a.out);
+  for_option("--base", "machine", [&] { return load_machine(a.base); });
   const Calibration calibration = measure_gpus();
   const std::string model =
       calibrated_model(calibration, a.base, std::filesystem::path(a.out).stem().string(),

@@ -15,7 +15,6 @@
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/options/progress.h"
-#include "trace/timeline/output_file.h"
 
 namespace tandem::cli {
 namespace {
@@ -67,8 +66,7 @@ std::vector<CheckCase> chosen_cases(const CheckArguments& a) {
   std::set<std::string> ops{"combine", "dispatch"};
   for (const CheckCase& one : all) ops.insert(one.op);
   if (!is_all(a) && ops.count(a.subject) == 0)
-    throw InvalidArgument(
-        fmt::format("check: '{}' is not known; allowed are all, {}", a.subject, fmt::join(ops, ", ")));
+    throw InvalidArgument(fmt::format("OP: '{}' given, allowed is one of all, {}", a.subject, fmt::join(ops, ", ")));
   std::erase_if(all, [&](const CheckCase& one) { return !is_all(a) && one.op != checked_operation(a.subject); });
   if (a.mutants) leave_out_twins(all);
   if (all.empty())
@@ -257,7 +255,7 @@ int check_mutants(const CheckArguments& a, const std::vector<CheckCase>& cases) 
 
 int execute(const CheckArguments& a) {
   check_json_file(a, {a.report});
-  if (!a.report.empty()) trace::check_writable(a.report);
+  if (!a.report.empty()) check_output("--report", a.report);
   std::vector<CheckCase> cases = chosen_cases(a);
   if (a.list && a.mutants) return list_mutants(a, cases);
   if (a.list) {

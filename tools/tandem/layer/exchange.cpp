@@ -86,7 +86,7 @@ LayerRun make_exchange_run(const Arguments& a) {
   if (a.algorithm)
     throw InvalidArgument(fmt::format("--algo: '{}' given to {}, which has one", *a.algorithm, kExchangeName));
   ExchangeHeadsOptions o;
-  o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);
+  o.type = dtype_option(a, DType::kBF16);
   o.direction = direction_of(a.to.value_or("heads"));
   o.blocks = a.blocks.value_or(0);
   ExchangedHeads shape;

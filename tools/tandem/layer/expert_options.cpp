@@ -33,7 +33,7 @@ ExpertModel expert_model(const Arguments& a) {
 ExpertOptions expert_options(const Arguments& a) {
   const ExpertModel model = expert_model(a);
   ExpertOptions o;
-  o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);
+  o.type = dtype_option(a, DType::kBF16);
   o.hidden = a.hidden ? parse_size("--hidden", *a.hidden) : model.hidden;
   o.experts = a.experts.value_or(model.experts);
   o.top_k = a.top_k.value_or(model.top_k);

@@ -69,7 +69,7 @@ LayerRun make_heads_run(const Arguments& a) {
     throw InvalidArgument(fmt::format("--algo: '{}' given to {}, whose packets follow from the size of a head",
                                       *a.algorithm, kHeadsName));
   MergeHeadsOptions o;
-  o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);
+  o.type = dtype_option(a, DType::kBF16);
   o.heads = a.heads ? parse_size("--heads", *a.heads) : kHeads;
   o.head_size = a.head_size ? parse_size("--head-size", *a.head_size) : kHeadSize;
   o.base = LseBase::kTwo;  // weights are powers of two, so every element is exact

@@ -77,14 +77,10 @@ LayerRun make_norm_run(const Arguments& a) {
   refuse_all_but_layer_options(a);
   constexpr Size kRows = 16, kHidden = 8192;
   AllReduceNormOptions o;
-  o.type = a.dtype.empty() ? DType::kBF16 : parse_dtype(a.dtype);
+  o.type = dtype_option(a, DType::kBF16);
   o.hidden = a.hidden ? parse_size("--hidden", *a.hidden) : kHidden;
-  try {
-    if (a.norm) o.norm = parse_norm(*a.norm);
-    if (a.quantise) o.quantisation = parse_quantisation(*a.quantise);
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("--{}", error.what()));
-  }
+  if (a.norm) o.norm = parse_norm(*a.norm);
+  if (a.quantise) o.quantisation = parse_quantisation(*a.quantise);
   o.sharded_residual = a.sharded_residual;
   o.algorithm = a.algorithm.value_or("");
   o.blocks = a.blocks.value_or(0);

@@ -10,6 +10,7 @@
 #include "tools/tandem/launch/launch.h"
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/console.h"
+#include "tools/tandem/options/usage_message.h"
 #include "tools/tandem/rendezvous/rendezvous.h"
 #include "trace/timeline/output_file.h"
 
@@ -42,7 +43,7 @@ int run_tool(int argc, const char* const* argv) {
     flush_output();
     return code;
   } catch (const InvalidArgument& error) {
-    return fail(kUsage, error.what());
+    return fail(kUsage, with_option_name(argc > 1 ? argv[1] : "", error.what()).c_str());
   } catch (const Unsupported& error) {
     return fail(kUsage, error.what());
   } catch (const CheckFailed& error) {

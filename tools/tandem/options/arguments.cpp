@@ -65,6 +65,8 @@ void refuse_options_of_gemms(const Arguments& a, const char* why) {
 
 }  // namespace
 
+DType dtype_option(const Arguments& a, DType otherwise) { return a.dtype.empty() ? otherwise : parse_dtype(a.dtype); }
+
 void validate_shared(const Arguments& a) {
   check_count("--iterations", 1, a.iterations);
   check_count("--calls", 1, a.calls);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tandem/numeric.h"
 #include "tandem/range.h"
 
 namespace tandem::cli {
@@ -77,6 +78,9 @@ struct SweepOptions : Arguments {
   std::optional<std::string> first, last;
   int factor = 2;
 };
+
+/// Returns the type of --dtype, or `otherwise` without one.
+DType dtype_option(const Arguments&, DType otherwise);
 
 /// Throws InvalidArgument for values that are invalid for every operation, and for options that the backend does not
 /// use.

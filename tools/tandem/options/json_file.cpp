@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "tandem/error.h"
+#include "tools/tandem/options/options.h"
 #include "trace/timeline/output_file.h"
 
 namespace tandem::cli {
@@ -15,8 +16,12 @@ namespace tandem::cli {
 void check_json_file(const OutputOptions& a, std::initializer_list<std::string> other_files) {
   if (a.json.empty() || a.json_to_stdout()) return;
   if (std::ranges::find(other_files, a.json) != other_files.end())
-    throw InvalidArgument(fmt::format("'{}' was given for two files", a.json));
-  trace::check_writable(a.json);
+    throw InvalidArgument(fmt::format("--json: '{}' given, which another option has, too", a.json));
+  check_output("--json", a.json);
+}
+
+void check_output(const char* option, const std::string& path) {
+  for_option(option, "", [&] { trace::check_writable(path); });
 }
 
 void write_json(const OutputOptions& a, const nlohmann::ordered_json& json) {

@@ -31,7 +31,10 @@ Form form_of(const Arguments& a) {
 Shape shape_of(const Arguments& a) {
   if (a.shape.has_value() == a.model.has_value())
     throw InvalidArgument(
-        fmt::format("{}: give --shape or --model{}", a.subject, a.shape ? ", not both (--m sets the rows)" : ""));
+        a.shape
+            ? fmt::format("--shape, --model: both given to {}, allowed is one (--m sets the rows)", a.subject)
+            : fmt::format("{}: give --shape or --model, for example --shape 512x14336x4096 or --model llama3-8b:ffn_up",
+                          a.subject));
   Shape shape = a.shape ? parse_shape("--shape", *a.shape) : layer_shape(*a.model);
   if (a.m && *a.m < 0) throw InvalidArgument(fmt::format("--m: {} given, allowed is 0 or more", *a.m));
   shape.m = a.m.value_or(shape.m);
@@ -60,31 +63,19 @@ void set_scales(OperatorRun& run, const std::string& text) {
   o.block_scales = text == "blocks";
 }
 
-DType parse_out_dtype(const std::string& text) {
-  try {
-    return parse_dtype(text);
-  } catch (const InvalidArgument& error) {  // it names the option "dtype"
-    throw InvalidArgument(fmt::format("--out-{}", error.what()));
-  }
-}
-
 /// A norm comes with a residual, and with the sums as an output.
 void set_norm(OperatorNorm& norm, const Arguments& a) {
   norm.residual = norm.sum = true;
   norm.norm = Norm::kRms;
-  try {
-    if (a.norm) norm.norm = parse_norm(*a.norm);
-    if (a.quantise) norm.quantisation = parse_quantisation(*a.quantise);
-  } catch (const InvalidArgument& error) {  // it names the option without its dashes
-    throw InvalidArgument(fmt::format("--{}", error.what()));
-  }
+  if (a.norm) norm.norm = parse_norm(*a.norm);
+  if (a.quantise) norm.quantisation = parse_quantisation(*a.quantise);
 }
 
 /// Sets everything that is computed besides the plain product.
 void set_epilogue(OperatorRun& run, const Arguments& a) {
   OperatorOptions& o = run.options;
-  if (!a.dtype.empty()) o.type = parse_dtype(a.dtype);
-  if (a.out_dtype) o.out_type = parse_out_dtype(*a.out_dtype);
+  o.type = dtype_option(a, o.type);
+  if (a.out_dtype) o.out_type = for_option("--out-dtype", "dtype", [&] { return parse_dtype(*a.out_dtype); });
   if (a.b_layout && is_second("--b-layout", *a.b_layout, "NxK", "KxN")) o.b_layout = BLayout::kKxN;
   if (a.activation) o.activation = parse_activation(*a.activation);
   if (a.norm || a.quantise) set_norm(o.norm, a);

@@ -36,6 +36,12 @@ Size unit(std::string_view suffix) {
 
 }  // namespace
 
+std::string with_option(const char* option, std::string_view name, std::string_view message) {
+  if (message.starts_with(name) && message.substr(name.size()).starts_with(": "))
+    message.remove_prefix(name.size() + 2);
+  return fmt::format("{}: {}", option, message);
+}
+
 std::optional<int> whole_number(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -6,9 +6,23 @@
 #include <string_view>
 #include <vector>
 
+#include "tandem/error.h"
 #include "tandem/range.h"
 
 namespace tandem::cli {
+
+/// Returns `message` with `option` in front, in place of `name` where it begins with that.
+std::string with_option(const char* option, std::string_view name, std::string_view message);
+
+/// Calls `use` for the value of an option, which the library calls `name`. Its errors then name the option.
+template <class F>
+auto for_option(const char* option, std::string_view name, const F& use) {
+  try {
+    return use();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(with_option(option, name, error.what()));
+  }
+}
 
 /// Parses decimal digits, optionally after a minus. Returns nothing for anything else, and beyond 32 bits.
 std::optional<int> whole_number(std::string_view text);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tandem/error.h"
+#include "tools/tandem/options/add_options.h"
 
 namespace tandem::cli {
 namespace {
@@ -104,7 +105,27 @@ std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
   // "phantom was given a disallowed flag override"
   if (error.get_name() == "ArgumentMismatch" && text.ends_with("disallowed flag override"))
     text = fmt::format("--{}: a value given, it takes none", text.substr(0, text.find(' ')));
+  // "--bytes: At Most 1 required but received 2"
+  if (const std::size_t at = text.find(": At Most "); error.get_name() == "ArgumentMismatch" && at != std::string::npos)
+    text = fmt::format("{}: given more than once, allowed is once", text.substr(0, at));
+  // "OP is required"
+  if (error.get_name() == "RequiredError" && text.starts_with("OP "))
+    text += ", for example all_reduce; `tandem list` has all";
   return fmt::format("{} (tandem {}--help)", text, chosen.empty() ? "" : command.get_name() + " ");
+}
+
+std::string with_option_name(const std::string& subcommand, const std::string& message) {
+  constexpr std::pair<const char*, const char*> others[] = {{"algorithm", "algo"}, {"reduce-op", "op"}};
+  std::string name = message.substr(0, message.find(": "));
+  std::replace(name.begin(), name.end(), '_', '-');
+  for (const auto& [field, option] : others)
+    if (name == field) name = option;
+  AllOptions all;
+  CLI::App app;
+  add_commands(app, all);
+  const auto commands = app.get_subcommands([&](const CLI::App* one) { return one->get_name() == subcommand; });
+  if (commands.empty() || commands.front()->get_option_no_throw("--" + name) == nullptr) return message;
+  return fmt::format("--{}{}", name, message.substr(message.find(": ")));
 }
 
 }  // namespace tandem::cli

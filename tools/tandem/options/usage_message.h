@@ -20,4 +20,7 @@ void check_subcommand(const CLI::App& app, const std::string& word);
 /// Returns CLI11's error in one line, with the given and the allowed values.
 std::string message_of(const CLI::App& app, const CLI::ParseError& error);
 
+/// Returns a message of the library, such as "top_k: 0 given", with "--top-k" in front if `subcommand` has that option.
+std::string with_option_name(const std::string& subcommand, const std::string& message);
+
 }  // namespace tandem::cli

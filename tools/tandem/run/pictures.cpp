@@ -4,11 +4,12 @@
 
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "tandem/error.h"
 #include "tandem/timeline.h"
+#include "tools/tandem/options/json_file.h"
 #include "trace/timeline/cut.h"
-#include "trace/timeline/output_file.h"
 
 namespace tandem::cli {
 namespace {
@@ -56,12 +57,12 @@ std::vector<std::pair<std::string, std::string>> summary_of(const Result& r, con
 
 Pictures::Pictures(const RunOptions& options) : trace_(options.trace), report_(options.report), svg_(options.svg) {
   std::set<std::string> paths;
-  for (const std::string& path : {trace_, report_, svg_}) {
+  for (const auto& [option, path] : {std::pair("--trace", trace_), {"--report", report_}, {"--svg", svg_}}) {
     if (path.empty()) continue;
-    if (path == "-")
-      throw InvalidArgument("--trace, --report, --svg: '-' given, only --json writes to standard output");
-    if (!paths.insert(path).second) throw InvalidArgument(fmt::format("'{}' was given for two files", path));
-    trace::check_writable(path);
+    if (path == "-") throw InvalidArgument(fmt::format("{}: '-' given, only --json writes to standard output", option));
+    if (!paths.insert(path).second)
+      throw InvalidArgument(fmt::format("{}: '{}' given, which another option has, too", option, path));
+    check_output(option, path);
   }
 }
 

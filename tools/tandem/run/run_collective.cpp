@@ -136,7 +136,7 @@ CollectiveRun make_collective_run(Collective collective, const Arguments& a, int
   refuse_operator_options(a);
   CollectiveRun run;
   run.collective = collective;
-  run.options.type = a.dtype.empty() ? DType::kF32 : parse_dtype(a.dtype);
+  run.options.type = dtype_option(a, DType::kF32);
   if (a.reduction && !reduces(collective))
     throw InvalidArgument(fmt::format("--op: does not apply to {}, which does not reduce", name(collective)));
   if (a.reduction) run.options.op = parse_reduce_op(*a.reduction);

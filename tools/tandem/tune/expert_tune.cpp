@@ -14,7 +14,6 @@
 #include "tools/tandem/tune/sweep.h"
 #include "tools/tandem/tune/tune.h"
 #include "tools/tandem/tune/tune_place.h"
-#include "trace/timeline/output_file.h"
 #include "tune/expert_cache.h"
 
 namespace tandem::cli {
@@ -152,7 +151,7 @@ bool names_expert_calls(const TuneOptions& a) {
 
 int tune_expert_calls(const TuneOptions& a) {
   check_json_file(a);
-  trace::check_writable(a.out);
+  check_output("--out", a.out);
   check_output_kind(a.out, TuneOutput::kOperatorCache);
   const TunePlace place(a);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();

@@ -14,7 +14,6 @@
 #include "tools/tandem/options/json_file.h"
 #include "tools/tandem/run/run_operator.h"
 #include "tools/tandem/tune/tune.h"
-#include "trace/timeline/output_file.h"
 
 namespace tandem::cli {
 namespace {
@@ -66,7 +65,7 @@ nlohmann::ordered_json to_json(Operator op, const OperatorTuning& tuning, bool p
 
 int tune_operators(const TuneOptions& a, const std::vector<Operator>& operators) {
   check_json_file(a);
-  trace::check_writable(a.out);
+  check_output("--out", a.out);
   check_output_kind(a.out, TuneOutput::kOperatorCache);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Operator op : operators) {

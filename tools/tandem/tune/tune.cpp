@@ -151,7 +151,7 @@ int execute(const TuneOptions& a) {
       throw InvalidArgument(
           fmt::format("--algo: '{}' given, {} has no such algorithm", a.algorithm.value_or(""), name(collective)));
   check_json_file(a);
-  trace::check_writable(a.out);
+  check_output("--out", a.out);
   check_output_kind(a.out, TuneOutput::kSelection);
   if (std::filesystem::exists(a.out)) tune::load_selection(a.out);  // rejects a damaged file before the work
   std::vector<Sweep> sweeps;
@@ -171,7 +171,7 @@ int execute(const TuneOptions& a) {
     if (!are_layers) sweep.group.collective = collectives[i];
     // Collectives that do not reduce move bytes of any type.
     if (!are_layers && reduces(collectives[i]))
-      sweep.group.element_bytes = static_cast<int>(size_of(a.dtype.empty() ? DType::kF32 : parse_dtype(a.dtype)));
+      sweep.group.element_bytes = static_cast<int>(size_of(dtype_option(a, DType::kF32)));
     if (sweep.measured.empty())
       throw Unsupported(fmt::format("{}: no algorithm ran, so there is nothing to choose", tune::op_name(sweep.group)));
     tune::put(table, tune::with_choices(sweep.group, sweep.measured));
