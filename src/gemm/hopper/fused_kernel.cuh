@@ -1,6 +1,7 @@
 #pragma once
-/// The persistent kernel of the fused GEMM. A block's first warpgroup has a warp that loads tiles of A and B, and
-/// one or two warps that store tiles of C. One or two other warpgroups compute, each 64 rows of every tile.
+/// The persistent kernel of the fused GEMM. Warps of a block's first warpgroup load tiles of A and B, load scales, and
+/// store tiles of C, one or two of them. One or two other warpgroups compute, each 64 rows
+/// of every tile.
 
 #include <cutlass/arch/grid_dependency_control.h>
 #include <cutlass/arch/reg_reconfig.h>
@@ -59,8 +60,8 @@ class FusedKernel {
     const std::uint64_t begin = profiler.now();
     if (group > 0) {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<kComputeRegisters>();
-      // Computing threads that read no table and no scales read nothing before the loads have arrived.
-      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks || Store::kFetchesScales) wait_for_previous_grid();
+      // Computing threads that read no table and no scales of blocks read nothing before the loads have arrived.
+      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks) wait_for_previous_grid();
       compute(params, storage, pipeline, group - 1, profiler);
     } else {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<kLoadRegisters>();
@@ -72,6 +73,9 @@ class FusedKernel {
         }
         wait_for_previous_grid();
         load(params, storage, pipeline, lane, profiler);
+      } else if (Store::kLoadsScales && warp == 1) {
+        wait_for_previous_grid();
+        if constexpr (Store::kLoadsScales) Store(params.store, storage.store, 0, lane).load_scales(params.table);
       } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
         wait_for_previous_grid();
         Store(params.store, storage.store, warp - 2, 0).store(params.table, cute::size<0>(TileShape{}), profiler);
