@@ -30,7 +30,8 @@ class TileScales {
     free_.init(Readers);
   }
 
-  /// Loads the scales of one tile after the other, by one warp. Place is the place of the first scale of the tile's B.
+  /// Loads the scales of one tile after the other, by one warp. It waits for no gate: gates are for rows of A, and all
+  /// scales are there when the kernel before has ended. Place is the place of the first scale of the tile's B.
   class Loader {
    public:
     __device__ Loader(TileScales& to, const GemmScales& scales, int m, int n)

@@ -273,6 +273,12 @@ class TileStore {
     const bool adds = adds_to(tile);
     const bool adds_to_rounded = adds && !kKeepsAddends;
     const bool adds_before = adds_to_rounded && activation != Activation::kNone;  // activations need the complete sum
+    if constexpr (kMostPending == kBoxes && !Gated) {
+      if (later && !adds && activation == Activation::kNone && (!Scaled || params_.scales.c == nullptr)) {
+        if (params_.bias == nullptr) return keep_all<false>(tile, sums);
+        return keep_all<true>(tile, sums);
+      }
+    }
     while (awaited_ > 0) take_addend();
     const auto of_rows = scales_.begin(first_row());
 #pragma unroll
@@ -300,6 +306,24 @@ class TileStore {
     // The value comes from one lane, so that the compiler sees that a warp's threads agree. Otherwise it would take the
     // tensor cores' descriptors from registers of threads.
     if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds_to_rounded ? kMostPending : 0, 0);
+  }
+
+  /// Keeps all boxes of a tile whose sums have scales and a bias at most. It is the usual end of a tile, so its code is
+  /// short and in one piece. Jumps over code that is seldom used cost a few percent of a tile's time.
+  template <bool HasBias, class Tile, class Sums>
+  __device__ void keep_all(const Tile& tile, const Sums& sums) {
+    const auto of_rows = scales_.begin(first_row());
+#pragma unroll
+    for (int i = 0; i < kBoxes; ++i) {
+      float values[kCols / 2];
+#pragma unroll
+      for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
+      scales_.scale(values, of_rows, i * kCols, thread_);
+      if (HasBias) add_bias(values, params_.bias, tile.column * TileN + i * kCols, params_.n, thread_);
+      keep(i, values);
+    }
+    scales_.end();
+    pending_ = kBoxes;
   }
 
   /// Writes the tile's columns of C, which share a scale, after they are all known.
