@@ -66,4 +66,31 @@ __device__ inline std::uint32_t packed(float first, float second) {
   return bits;
 }
 
+/// Adds the bias to a thread's sums of columns from `column` on, in the layout of TileBox. There are `columns` columns.
+template <class Bias, int Count>
+__device__ inline void add_bias(float (&values)[Count], const Bias* bias, int column, int columns, int thread) {
+  if (bias == nullptr) return;
+  // All loads come first. Otherwise each one would wait for the L2 cache by itself.
+  std::uint32_t pairs[Count / 4];
+#pragma unroll
+  for (int j = 0; j < Count / 4; ++j) {
+    const int col = column + j * 8 + thread % 4 * 2;
+    pairs[j] = col < columns ? __ldg(reinterpret_cast<const unsigned*>(bias + col)) : 0;
+  }
+#pragma unroll
+  for (int j = 0; j < Count / 4; ++j) {
+    const Pair pair = unpacked<Bias>(pairs[j]);
+    values[j * 4] += pair.first;
+    values[j * 4 + 1] += pair.second;
+    values[j * 4 + 2] += pair.first;
+    values[j * 4 + 3] += pair.second;
+  }
+}
+
+template <int Count>
+__device__ inline void scale_all(float (&values)[Count], float scale) {
+#pragma unroll
+  for (float& value : values) value *= scale;
+}
+
 }  // namespace tandem::cuda

@@ -23,7 +23,7 @@ class FusedGemm {
   using Cluster = cute::Shape<cute::Int<kCluster>, cute::_1, cute::_1>;
 
   using Store = TileStore<Out, TileM, TileN, kScaled, Gated, false, false, Fast || !kScaled>;
-  static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
+  static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 64;  // with counts of records
   using Schedule = std::conditional_t<Fast, cutlass::gemm::KernelTmaWarpSpecializedCooperativeFP8FastAccum,
                                       cutlass::gemm::KernelTmaWarpSpecializedCooperative>;
   using Plain = PlainMainloop<Element, Layout, Tile, Cluster, kReserved, Schedule>;
@@ -81,9 +81,6 @@ class FusedGemm {
       params.scales.steps = narrow(scale_blocks(gemm.k));
       params.scales.rows = narrow(gemm.m);
       params.scales.blocks_of_n = narrow(GemmScales::blocks_of_columns(gemm.n, Gated));
-      params.scales.of_rows = scales.a_per_row ? scales.a : nullptr;
-      params.scales.of_columns = scales.b_per_column ? scales.b : nullptr;
-      params.scales.n = narrow(gemm.n);
     }
     return params;
   }

@@ -1,6 +1,6 @@
 #pragma once
-/// The persistent kernel of the fused GEMM. A block's first warpgroup has a warp that loads tiles of A and B, and
-/// one or two warps that store tiles of C. One or two other warpgroups compute, each 64 rows of every tile.
+/// The persistent kernel of the fused GEMM. Warps of a block's first warpgroup load tiles of A and B, load scales, and
+/// store tiles of C. One or two other warpgroups compute, each 64 rows of every tile. Each of them has a storing warp.
 
 #include <cutlass/arch/grid_dependency_control.h>
 #include <cutlass/arch/reg_reconfig.h>
@@ -59,8 +59,8 @@ class FusedKernel {
     const std::uint64_t begin = profiler.now();
     if (group > 0) {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<kComputeRegisters>();
-      // Computing threads that read no table and no scales read nothing before the loads have arrived.
-      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks || Store::kFetchesScales) wait_for_previous_grid();
+      // Computing threads that read no table and no scales of blocks read nothing before the loads have arrived.
+      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks) wait_for_previous_grid();
       compute(params, storage, pipeline, group - 1, profiler);
     } else {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<kLoadRegisters>();
@@ -72,6 +72,9 @@ class FusedKernel {
         }
         wait_for_previous_grid();
         load(params, storage, pipeline, lane, profiler);
+      } else if (Store::kLoadsScales && warp == 1) {
+        wait_for_previous_grid();
+        if constexpr (Store::kLoadsScales) Store(params.store, storage.store, 0, lane).load_scales(params.table);
       } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
         wait_for_previous_grid();
         Store(params.store, storage.store, warp - 2, 0).store(params.table, cute::size<0>(TileShape{}), profiler);
@@ -124,33 +127,70 @@ class FusedKernel {
 
   __device__ static void compute(const Params& params, Storage& storage, Pipeline& pipeline, int group,
                                  const GemmProfiler& profiler) {
-    Mainloop mainloop;
     const int thread = static_cast<int>(threadIdx.x) - kGroup;
     Store store(params.store, storage.store, group, thread % kGroup);
+    if constexpr (Store::kMostPending > 0)
+      compute_ahead(params, storage, pipeline, store, thread, profiler);
+    else
+      compute_in_turn(params, storage, pipeline, store, thread, profiler);
+  }
+
+  __device__ static void compute_in_turn(const Params& params, Storage& storage, Pipeline& pipeline, Store& store,
+                                         int thread, const GemmProfiler& profiler) {
+    Mainloop mainloop;
     typename Mainloop::PipelineState state;
     for (Walk walk(params.table); !walk.is_over(); walk.advance()) {
       const auto tile = walk.tile();
       const int count = steps_of(params, tile).count;
       const std::uint64_t begin = profiler.now();
-      if constexpr (Store::kMostPending > 0) store.begin(tile);
       if constexpr (Mainloop::kHasBlocks) mainloop.begin(params.mainloop, tile, thread);
       auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
       mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop, store);
       state.advance(count);
       if (kGroups == 2 && walk.is_last()) cutlass::arch::launch_dependent_grids();
       if (tile.is_empty()) continue;
-      if constexpr (Table::kIsStreamK) {
-        if (tile.gives()) {
-          store.give(tile, sums);
-          continue;
-        }
-      }
-      // Each tile counts once, for the block that completes it.
       if (thread == 0) profiler.add(0, {RecordKind::kCompute}, begin);
-      if constexpr (Table::kIsStreamK)
-        if (tile.others > 0) store.add_others(tile, sums);
-      store.write(tile, sums, !walk.is_last() && count >= Store::kMostPending);
+      store.write(tile, sums, false);
     }
+  }
+
+  /// The same for a store that writes tiles late. The next tile is found beside the last step of this one: the search
+  /// has divisions, which would delay that tile's first step.
+  __device__ static void compute_ahead(const Params& params, Storage& storage, Pipeline& pipeline, Store& store,
+                                       int thread, const GemmProfiler& profiler) {
+    Mainloop mainloop;
+    typename Mainloop::PipelineState state;
+    Walk walk(params.table);
+    bool over = walk.is_over();
+    if (over) return;
+    for (auto tile = walk.tile(), next = tile; !over; tile = next) {
+      const int count = steps_of(params, tile).count;
+      const std::uint64_t begin = profiler.now();
+      store.begin(tile);
+      auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
+      const auto look_ahead = [&] {
+        if (walk.is_last()) cutlass::arch::launch_dependent_grids();
+        walk.advance();
+        over = walk.is_over();
+        if (!over) next = walk.tile();
+      };
+      mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, store, look_ahead);
+      state.advance(count);
+      // Each tile counts once, for the block that completes it.
+      if (thread == 0 && !tile.is_empty() && !tile.gives()) profiler.add(0, {RecordKind::kCompute}, begin);
+      finish(store, tile, sums, !over && count >= Store::kMostPending);
+    }
+  }
+
+  /// Hands the sums of a tile, or of a part of its depth, on. `later`: see TileStore::write.
+  template <class Tile, class Sums>
+  __device__ static void finish(Store& store, const Tile& tile, Sums& sums, bool later) {
+    if (tile.is_empty()) return;
+    if constexpr (Table::kIsStreamK) {
+      if (tile.gives()) return store.give(tile, sums);
+      if (tile.others > 0) store.add_others(tile, sums);
+    }
+    store.write(tile, sums, later);
   }
 };
 

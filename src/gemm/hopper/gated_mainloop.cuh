@@ -70,21 +70,26 @@ class GatedMainloop : public Base {
                storage);
   }
 
-  /// A warpgroup's part of one tile. While a step is computed, it writes a part of the previous tile. Before a wait for
-  /// data that has not arrived, it writes all of it.
+  /// A warpgroup's part of one tile.
   template <class Sums, class Store>
   __device__ void mma(MainloopPipeline pipeline, PipelineState state, Sums& sums, int count, int thread,
-                      TensorStorage& storage, const Params& params, Store& store) {
-    if constexpr (Store::kMostPending == 0) {
-      Base::mma(pipeline, state, sums, count, thread, storage, params.gathered);
-      Base::mma_tail(pipeline, state, count);
-    } else {
-      const auto token = pipeline.consumer_try_wait(state);
-      // All four warps take the branch or none, because they share the store's slots and the tensor cores'
-      // instructions.
-      if (any_of_group(thread / kGroup, token.get() != cutlass::BarrierStatus::WaitDone)) store.write_pending();
-      interleaved_mma(pipeline, state, sums, count, thread, storage, [&](int left) { store.use_step(left); });
-    }
+                      TensorStorage& storage, const Params& params, Store&) {
+    static_assert(Store::kMostPending == 0);
+    Base::mma(pipeline, state, sums, count, thread, storage, params.gathered);
+    Base::mma_tail(pipeline, state, count);
+  }
+
+  /// The same for a store that writes late. While a step is computed, it writes a part of the previous tile. Before a
+  /// wait for data that has not arrived, it writes all of it. look_ahead() is called beside the last step.
+  template <class Sums, class Store, class LookAhead>
+  __device__ void mma(MainloopPipeline pipeline, PipelineState state, Sums& sums, int count, int thread,
+                      TensorStorage& storage, Store& store, const LookAhead& look_ahead) {
+    const auto token = pipeline.consumer_try_wait(state);
+    // All four warps take the branch or none, because they share the store's slots and the tensor cores'
+    // instructions.
+    if (any_of_group(thread / kGroup, token.get() != cutlass::BarrierStatus::WaitDone)) store.write_pending();
+    const auto between = [&](int left) { store.use_step(left); };
+    interleaved_mma(pipeline, state, sums, count, thread, storage, between, look_ahead);
   }
 
  private:
@@ -98,9 +103,10 @@ class GatedMainloop : public Base {
   }
 
   /// between(left) is called after each step was issued to the tensor cores; `left` steps follow.
-  template <class Sums, class Between>
+  template <class Sums, class Between, class LookAhead>
   __device__ static void interleaved_mma(MainloopPipeline& pipeline, PipelineState state, Sums& sums, int count,
-                                         int thread, TensorStorage& storage, const Between& between) {
+                                         int thread, TensorStorage& storage, const Between& between,
+                                         const LookAhead& look_ahead) {
     using cute::_;
     const auto a_tiles = cute::make_tensor(cute::make_smem_ptr(storage.smem_A.data()), typename Base::SmemLayoutA{});
     const auto b_tiles = cute::make_tensor(cute::make_smem_ptr(storage.smem_B.data()), typename Base::SmemLayoutB{});
@@ -133,6 +139,7 @@ class GatedMainloop : public Base {
       pipeline.consumer_release(done);
       ++done;
     }
+    look_ahead();
     cute::warpgroup_wait<0>();
     cute::warpgroup_fence_operand(sums);
     pipeline.consumer_release(done);

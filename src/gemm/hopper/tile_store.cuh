@@ -15,7 +15,7 @@
 #include "gemm/hopper/groups/quantised_rows.cuh"
 #include "gemm/hopper/groups/stored_tile.cuh"
 #include "gemm/hopper/tile_box.cuh"
-#include "gemm/hopper/tile_epilogue.cuh"
+#include "gemm/hopper/tile_scales.cuh"
 #include "gemm/hopper/tile_store_params.cuh"
 #include "gemm/hopper/tma.cuh"
 
@@ -51,22 +51,23 @@ class TileStore {
   static constexpr int kMostPending = !Late || kIsFp8 || kBoxes - kFitting > kSlots ? 0 : kFitting;
   /// Whether registers hold the addend, too. No tile has both an addend and deferred boxes.
   static constexpr bool kKeepsAddends = kMostPending == kBoxes;
-  /// Whether scales come to the L1 cache while their tile is computed.
-  static constexpr bool kFetchesScales = Scaled && kMostPending > 0;
-  static constexpr int kSlices = 1;  ///< a block computes the whole depth
+  static constexpr bool kLoadsScales = Scaled;  ///< whether a warp calls load_scales()
+  static constexpr int kSlices = 1;             ///< a block computes the whole depth
   /// If tiles are written late, other blocks may compute a part of the depth.
   using Table =
       std::conditional_t<Grouped, PanelTable, std::conditional_t<(kMostPending > 0), StreamKTileTable, TileTable>>;
+
+  using Scales = std::conditional_t<Scaled, TileScales<TileM, TileN, kGroups * kGroup / 32>, NoTileScales>;
   struct alignas(1024) Storage {
     std::byte slots[kGroups][kSlots][kSlotBytes];
     cutlass::arch::ClusterTransactionBarrier ready[kGroups]
                                                   [kSlots];  ///< there is room, with the addend if there is one
     cutlass::arch::ClusterBarrier written[kGroups][kSlots];
     unsigned stored[kLead];  ///< number of warps that have stored each of the last tiles, over all tiles at its place
+    Scales scales;
   };
 
   using Params = TileStoreParams<Bias>;
-  using Epilogue = TileEpilogue<Bias, kCols, Scaled>;
   static Params params(const Gemm& gemm, const TileTable& table, const Context& context) {
     return tile_store_params<Bias>(gemm, table, context, kRows, kKept);
   }
@@ -83,18 +84,18 @@ class TileStore {
         storage.written[group][slot].init(kGroup / 32);
       }
     for (unsigned& stored : storage.stored) stored = 0;
+    storage.scales.prepare();
     cutlass::arch::fence_barrier_init();
   }
 
   /// For thread `thread` of one warpgroup, or for the warp that stores its tiles.
   __device__ TileStore(const Params& params, Storage& storage, int group, int thread)
-      : params_(params), storage_(storage), group_(group), thread_(thread) {}
+      : params_(params), storage_(storage), group_(group), thread_(thread), scales_(storage.scales) {}
 
   /// Called before the steps of a tile.
   __device__ void begin(const WalkedTile& tile) {
     if (kKeepsAddends)
       awaited_ = __shfl_sync(~0U, adds_to(tile) && !tile.is_empty() && tile.others == 0 ? kBoxes : 0, 0);
-    if constexpr (kFetchesScales) fetch_scales(tile);
   }
   /// Called after a step, with `left` steps to follow. It writes a box of the previous tile or, near the end, takes a
   /// box of the addend. That happens every other step, because there is room for two.
@@ -131,6 +132,15 @@ class TileStore {
   __device__ void write_pending() {
 #pragma unroll 1
     while (pending_ > 0) write_next();
+  }
+
+  /// Loads the scales of all tiles, by one warp.
+  __device__ void load_scales(const Table& table) {
+    typename Scales::Loader loader(storage_.scales, params_.scales, params_.m, params_.n);
+    for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
+      const auto tile = walk.tile();
+      if (!tile.is_empty() && !tile.gives()) loader.load(tile, scales_of_group(tile));
+    }
   }
 
   /// Runs the storing warp's part by one thread, tile by tile.
@@ -181,10 +191,8 @@ class TileStore {
   __device__ int row_of(const WalkedTile& tile) const {
     return tile.row - params_.shard_begin[tile.chunk->owner] + group_ * kRows;
   }
-  /// Returns the first of this thread's two rows. The other one is the eighth below it.
-  __device__ int first_row(const WalkedTile& tile) const {
-    return tile.row + group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4;
-  }
+  /// Returns the first of this thread's two rows of a tile. The other one is the eighth below it.
+  __device__ int first_row() const { return group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4; }
   __device__ static int col_of(const WalkedTile& tile, int box) {
     return (tile.column * TileN + box * kCols) / (kCols / kKept);
   }
@@ -206,16 +214,6 @@ class TileStore {
     __syncwarp();
     if (thread_ % 32 == 0) storage_.written[group_][slot].arrive();
     ++boxes_;
-  }
-
-  __device__ void fetch_scales(const WalkedTile& tile) const {
-    constexpr int kLine = 32;  // floats
-    const GemmScales& scales = params_.scales;
-    const int place = thread_ * kLine;
-    const int row = tile.row + group_ * kRows + place, column = tile.column * TileN + place;
-    if (scales.a != nullptr && scales.a_per_row && place <= kRows && row < params_.m) prefetch_line(scales.a + row);
-    if (scales.b != nullptr && scales.b_per_column && place <= TileN && column < params_.n)
-      prefetch_line(scales.b + column);
   }
 
   /// Writes one deferred box of the previous tile.
@@ -275,23 +273,28 @@ class TileStore {
     const bool adds = adds_to(tile);
     const bool adds_to_rounded = adds && !kKeepsAddends;
     const bool adds_before = adds_to_rounded && activation != Activation::kNone;  // activations need the complete sum
+    if constexpr (kMostPending == kBoxes && !Gated) {
+      if (later && !adds && activation == Activation::kNone && (!Scaled || params_.scales.c == nullptr)) {
+        if (params_.bias == nullptr) return keep_all<false>(tile, sums);
+        return keep_all<true>(tile, sums);
+      }
+    }
     while (awaited_ > 0) take_addend();
-    const Epilogue epilogue(params_, thread_);
-    const auto of_rows = epilogue.row_scales(first_row(tile));
+    const auto of_rows = scales_.begin(first_row());
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
       float values[kCols / 2];
 #pragma unroll
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
-      if constexpr (Scaled) epilogue.scale(values, of_rows, tile.column * TileN + i * kCols, scales_of_group(tile));
-      epilogue.add_bias(values, tile.column * TileN + i * kCols);
+      scales_.scale(values, of_rows, i * kCols, thread_);
+      add_bias(values, params_.bias, tile.column * TileN + i * kCols, params_.n, thread_);
       if constexpr (Gated) {  // no sum is partial
         write_gated(i, values, later);
       } else {
         if (adds && kKeepsAddends) add_kept(i, values);
         if (adds_before) add(values);
         activate(activation, values);
-        if (Scaled && params_.scales.c != nullptr) Epilogue::scale_all(values, __ldg(params_.scales.c));
+        if (Scaled && params_.scales.c != nullptr) scale_all(values, __ldg(params_.scales.c));
         // The addend is added before the sums are rounded.
         if (i >= kBoxes - kMostPending && later && !adds_to_rounded)
           keep(i - (kBoxes - kMostPending), values);
@@ -299,29 +302,48 @@ class TileStore {
           write_box([&](std::uint32_t slot) { Box::put(slot, thread_, values, adds_to_rounded && !adds_before); });
       }
     }
+    scales_.end();
     // The value comes from one lane, so that the compiler sees that a warp's threads agree. Otherwise it would take the
     // tensor cores' descriptors from registers of threads.
     if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds_to_rounded ? kMostPending : 0, 0);
   }
 
+  /// Keeps all boxes of a tile whose sums have scales and a bias at most. It is the usual end of a tile, so its code is
+  /// short and in one piece. Jumps over code that is seldom used cost a few percent of a tile's time.
+  template <bool HasBias, class Tile, class Sums>
+  __device__ void keep_all(const Tile& tile, const Sums& sums) {
+    const auto of_rows = scales_.begin(first_row());
+#pragma unroll
+    for (int i = 0; i < kBoxes; ++i) {
+      float values[kCols / 2];
+#pragma unroll
+      for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
+      scales_.scale(values, of_rows, i * kCols, thread_);
+      if (HasBias) add_bias(values, params_.bias, tile.column * TileN + i * kCols, params_.n, thread_);
+      keep(i, values);
+    }
+    scales_.end();
+    pending_ = kBoxes;
+  }
+
   /// Writes the tile's columns of C, which share a scale, after they are all known.
   template <class Tile, class Sums>
   __device__ void write_quantised(const Tile& tile, const Sums& sums) {
-    const Epilogue epilogue(params_, thread_);
-    const auto of_rows = epilogue.row_scales(first_row(tile));
+    const auto of_rows = scales_.begin(first_row());
     QuantisedRows<kBoxes, kKept> rows;
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
       float values[kCols / 2];
 #pragma unroll
       for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
-      epilogue.scale(values, of_rows, tile.column * TileN + i * kCols, scales_of_group(tile));
+      scales_.scale(values, of_rows, i * kCols, thread_);
       gate(params_.activation, values, rows.values[i]);
     }
+    scales_.end();
     const int columns = params_.n / 2;
     rows.quantise(tile.column * (TileN / 2), columns, thread_);
     const int blocks = static_cast<int>(scale_blocks(columns));
-    rows.store_scales(params_.scales.out, first_row(tile), params_.m, tile.column, blocks, thread_);
+    rows.store_scales(params_.scales.out, tile.row + first_row(), params_.m, tile.column, blocks, thread_);
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i)
       write_box([&](std::uint32_t slot) { Box::put(slot, thread_, rows.values[i], false); });
@@ -331,8 +353,7 @@ class TileStore {
   __device__ void write_gated(int box, const float (&sums)[kCols / 2], bool later) {
     float values[kKept / 2];
     gate(params_.activation, sums, values);
-    if (Scaled && params_.scales.c != nullptr)
-      TileEpilogue<Bias, kKept, Scaled>::scale_all(values, __ldg(params_.scales.c));
+    if (Scaled && params_.scales.c != nullptr) scale_all(values, __ldg(params_.scales.c));
     if (box >= kBoxes - kMostPending && later)
       keep(box - (kBoxes - kMostPending), values);
     else
@@ -413,6 +434,7 @@ class TileStore {
   int pending_ = 0;  // boxes of the previous tile in kept_
   int awaited_ = 0;  // boxes of this tile's addend that are not here yet
   std::uint32_t kept_[kMostPending > 0 ? kMostPending : 1][kPairs];
+  typename Scales::Reader scales_;
 };
 
 }  // namespace tandem::cuda

@@ -37,6 +37,7 @@ class TileWalk {
         unit_(static_cast<int>(blockIdx.x) / table.cluster),
         step_(static_cast<int>(gridDim.x) / table.cluster) {
     if constexpr (kIsStreamK) {
+      rank_ = static_cast<int>(blockIdx.x) % table.cluster;
       part_ = table.stream_k.begin[unit_];
       parts_end_ = table.stream_k.begin[unit_ + 1];
     }
@@ -64,7 +65,7 @@ class TileWalk {
         unit = table_.stream_k.whole + part.unit;
       }
     }
-    const TablePlace place = place_of(table_, unit, static_cast<int>(blockIdx.x) % table_.cluster, chunk_);
+    const TablePlace place = place_of(table_, unit, rank(), chunk_);
     chunk_ = place.chunk;
     const TableChunk& chunk = table_.chunks[chunk_];
     return {&chunk,     chunk_,     chunk.begin + place.panel * table_.tile_m, place.column, {part.first, part.count},
@@ -77,9 +78,13 @@ class TileWalk {
     return table_.units;
   }
 
+  /// Returns the block's number in its cluster. Walks over many tiles divide once.
+  __device__ int rank() const { return kIsStreamK ? rank_ : static_cast<int>(blockIdx.x) % table_.cluster; }
+
   const Table& table_;
   int unit_;
   int step_;
+  int rank_ = 0;
   int chunk_ = 0;
   int part_ = 0;
   int parts_end_ = 0;

@@ -33,7 +33,7 @@ class TransposedStore {
   using Table = TileTable;
   static constexpr int kSlices = Slices;
   static constexpr int kMostPending = 0;  ///< a block has one tile
-  static constexpr bool kFetchesScales = false;
+  static constexpr bool kLoadsScales = false;
   struct alignas(1024) PlainStorage {
     std::byte slot[Groups][kBoxRows * kRowBytes];
     cutlass::arch::ClusterBarrier ready[Groups];

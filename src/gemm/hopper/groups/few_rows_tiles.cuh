@@ -34,7 +34,7 @@ class FewRowsTiles {
   using Params = TileStoreParams<Bias>;
   static constexpr int kSlices = 1;
   static constexpr int kMostPending = 0;
-  static constexpr bool kFetchesScales = false;
+  static constexpr bool kLoadsScales = false;
   static constexpr int kRows = Rows;
   static constexpr int kBoxRows = 8;  ///< so C gets at most seven rows behind a panel's own
   struct alignas(1024) Slots {

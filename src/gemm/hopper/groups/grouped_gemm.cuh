@@ -20,7 +20,7 @@ class GroupedGemm {
   using Tile = cute::Shape<cute::Int<TileM>, cute::Int<TileN>, cute::Int<kDepth>>;
   using Cluster = cute::Shape<cute::Int<kCluster>, cute::_1, cute::_1>;
   using Store = TileStore<Out, TileM, TileN, kScaled, Gated, true, kQuantised>;
-  static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 1024;  // with barriers
+  static constexpr int kReserved = static_cast<int>(sizeof(typename Store::Storage)) + 64;  // with counts of records
   using Plain = PlainMainloop<Element, BLayout::kNxK, Tile, Cluster, kReserved>;
   using Mainloop =
       std::conditional_t<kScaled, ScaledMainloop<typename Plain::Type, Gated>, GroupedMainloop<typename Plain::Type>>;

@@ -59,8 +59,7 @@ class ScaledMainloop : public Loads {
     BlockScales scales;
   };
 
-  /// Called by each computing thread before the steps of a tile. The epilogue's scales come to the L1 cache meanwhile:
-  /// beside the stream of B, memory takes microseconds to answer.
+  /// Called by each computing thread before the steps of a tile.
   template <class Tile>
   __device__ void begin(const Params& params, const Tile& tile, int thread) {
     const BlockScales& s = params.scales;
@@ -72,13 +71,6 @@ class ScaledMainloop : public Loads {
       a_[i] = min(row + 8 * i, s.rows - 1) * s.steps;
       b_[i] = (group * s.blocks_of_n + min(block + i, s.blocks_of_n - 1)) * s.steps;
     }
-    constexpr int kLine = 32;  // floats
-    const int place = thread * kLine;
-    const int column = tile.column * 2 * kHalf + place;
-    if (s.of_columns != nullptr && place <= 2 * kHalf && column < s.n)
-      prefetch_line(s.of_columns + Size{group} * s.n + column);
-    if (s.of_rows != nullptr && place <= kGroup && tile.row + place < s.rows)
-      prefetch_line(s.of_rows + tile.row + place);
   }
 
   template <class Sums, class Store>
