@@ -1,16 +1,15 @@
 #include "base/log.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 
 namespace tandem {
 
@@ -29,12 +28,8 @@ std::string replaced(std::string text, std::string_view field, const std::string
   return text;
 }
 
-/// Opens the file of TANDEM_LOG_FILE to append to it, and makes its folder. Returns -1 and sets errno on failure.
-int open_file(const char* pattern, const std::string& host) {
-  const std::string path = replaced(replaced(pattern, "%h", host), "%p", std::to_string(getpid()));
-  std::error_code ignored;  // the file then does not open
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+std::string expanded(const char* pattern) {
+  return replaced(replaced(pattern, "%h", host_name()), "%p", std::to_string(getpid()));
 }
 
 bool parse(std::string_view text, LogLevel& level) {
@@ -45,35 +40,49 @@ bool parse(std::string_view text, LogLevel& level) {
   return false;
 }
 
-const char* name_of(LogLevel level) {
-  return level == LogLevel::kTrace ? "trace" : level == LogLevel::kInfo ? "info" : "warning";
+spdlog::level::level_enum of_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kTrace:
+      return spdlog::level::trace;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    default:
+      return spdlog::level::off;
+  }
+}
+
+std::shared_ptr<spdlog::logger> logger_of(spdlog::sink_ptr sink) {
+  auto logger = std::make_shared<spdlog::logger>("tandem", std::move(sink));
+  logger->set_pattern(fmt::format("{}:%P tandem %l %v", host_name()));
+  logger->set_level(spdlog::level::trace);  // Log::writes decides
+  logger->flush_on(spdlog::level::trace);   // a killed process keeps the lines it wrote
+  logger->set_error_handler([](const std::string&) {});
+  return logger;
 }
 
 }  // namespace
 
-Log::Log(const char* level, const char* file) : host_(host_name()), file_(STDERR_FILENO) {
+Log::Log(const char* level, const char* file) : logger_(logger_of(std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
   if (level != nullptr && *level != '\0' && !parse(level, level_))
     write(LogLevel::kWarn, fmt::format("TANDEM_LOG: '{}' given, allowed are off, warn, info and trace", level));
   if (file == nullptr || *file == '\0' || level_ == LogLevel::kOff) return;
-  if (const int opened = open_file(file, host_); opened >= 0)
-    file_ = opened;
-  else
-    write(LogLevel::kWarn,
-          fmt::format("TANDEM_LOG_FILE: '{}' cannot be written: {}", file, std::generic_category().message(errno)));
+  try {
+    logger_ = logger_of(std::make_shared<spdlog::sinks::basic_file_sink_mt>(expanded(file)));
+  } catch (const spdlog::spdlog_ex& error) {
+    write(LogLevel::kWarn, fmt::format("TANDEM_LOG_FILE: '{}' cannot be written: {}", file, error.what()));
+  }
 }
 
-Log::~Log() {
-  if (file_ != STDERR_FILENO) ::close(file_);
-}
+Log::~Log() = default;
 
 void Log::write(LogLevel level, const std::string& text) noexcept {
   try {
-    std::string line = fmt::format("{}:{} tandem {} {}", host_, getpid(), name_of(level), text);
+    std::string line = text;
     for (char& c : line)
       if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
-    line += '\n';
-    // One call, so that lines of several threads and processes do not mix. A line that is lost fails nothing.
-    while (::write(file_, line.data(), line.size()) < 0 && errno == EINTR) continue;
+    logger_->log(of_spdlog(level), line);
   } catch (...) {  // a failing log does not fail the program
   }
 }

@@ -6,7 +6,12 @@
 ///
 /// A line has the form "HOST:PROCESS tandem LEVEL TEXT". Logging never throws and never ends the program.
 
+#include <memory>
 #include <string>
+
+namespace spdlog {
+class logger;
+}
 
 namespace tandem {
 
@@ -20,8 +25,6 @@ class Log {
   /// error, and the default takes their place.
   Log(const char* level, const char* file);
   ~Log();
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
 
   bool writes(LogLevel level) const { return level >= level_; }
   /// Writes one line. Control characters in `text` are replaced, so that a line stays a line.
@@ -29,8 +32,7 @@ class Log {
 
  private:
   LogLevel level_ = LogLevel::kWarn;
-  std::string host_;
-  int file_;
+  std::shared_ptr<spdlog::logger> logger_;
 };
 
 /// Returns the log of this process, made from the environment at the first call.
