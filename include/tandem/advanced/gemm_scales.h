@@ -26,6 +26,8 @@ TANDEM_DEVICE inline float scale_of_block(float greatest) { return greatest < 1e
 ///
 /// With groups, `b` has the scales of each B, one B behind the other, also if each has only one. With
 /// GemmGroups::a_rows, scales of rows are those of the rows of A.
+///
+/// All scales have to be there when the GEMM begins. A GemmGate delays the loads of A's rows, and not those of scales.
 struct GemmScales {
   const float* a = nullptr;   ///< scales of A
   bool a_per_row = false;     ///< one scale for each of the m rows, else one for A

@@ -174,7 +174,7 @@ class FusedKernel {
         over = walk.is_over();
         if (!over) next = walk.tile();
       };
-      mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, store, look_ahead);
+      mainloop.mma_ahead(pipeline, state, sums, count, thread, storage.mainloop, store, look_ahead);
       state.advance(count);
       // Each tile counts once, for the block that completes it.
       if (thread == 0 && !tile.is_empty() && !tile.gives()) profiler.add(0, {RecordKind::kCompute}, begin);

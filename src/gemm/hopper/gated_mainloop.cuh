@@ -82,8 +82,8 @@ class GatedMainloop : public Base {
   /// The same for a store that writes late. While a step is computed, it writes a part of the previous tile. Before a
   /// wait for data that has not arrived, it writes all of it. look_ahead() is called beside the last step.
   template <class Sums, class Store, class LookAhead>
-  __device__ void mma(MainloopPipeline pipeline, PipelineState state, Sums& sums, int count, int thread,
-                      TensorStorage& storage, Store& store, const LookAhead& look_ahead) {
+  __device__ void mma_ahead(MainloopPipeline pipeline, PipelineState state, Sums& sums, int count, int thread,
+                            TensorStorage& storage, Store& store, const LookAhead& look_ahead) {
     const auto token = pipeline.consumer_try_wait(state);
     // All four warps take the branch or none, because they share the store's slots and the tensor cores'
     // instructions.
