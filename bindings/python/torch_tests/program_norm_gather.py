@@ -74,6 +74,13 @@ def block(x, r, g, h, v, w, b):
     return F.linear(whole(rms(s, g)), v), s
 
 
+def deep_stream(x, r, g, h, v, w):
+    product, s = block(x, r, g, h, v, w, None)
+    for _ in range(2000):
+        s = torch.cos(s)
+    return product, s
+
+
 def two_products(x, r, g, h, v, w, b):
     s = r + x
     rows = whole(F.layer_norm(s, (s.shape[-1],), g, h))
@@ -179,6 +186,9 @@ if size < 3:  # the number of processes does not change graphs
     assert sum(node.op == "call_function" for node in traced.graph.nodes) == 4, traced.graph
     for got, wanted in zip(traced(*given), block(*given, None)):
         assert (got - wanted).abs().max() < 1e-4
+    # In a model of many layers, the residual stream has thousands of operators behind a norm.
+    deep = make_fx(deep_stream, tracing_mode="fake")(*given)
+    assert tt.fuse_norm_all_gather_matmul(deep) == 1
     rows = [random(10 * i + rank, 6, 64, dtype=BF16) for i in range(2)]
     vectors, weights = [random(20, 64, dtype=BF16)] * 2, [random(30, 64, 64, dtype=BF16)] * 2
     with torch.no_grad():

@@ -9,8 +9,8 @@ The programs are those that test CPUs, with tensors on GPUs, and program_gpu.py.
     TANDEM_LIBRARY=... tandem launch -n 1 --nccl python3 bindings/python/torch_tests/python_gpu_check.py --processes 2
 
 Programs of one process run side by side. `--limit S` ends a program after S seconds, and `--seconds S` all of them: a
-program has at most twice its share of what is left. A program that is late prints its stacks. One whose packages are not installed does
-not run. Exit code 1: a program failed.
+program has at most twice its share of what is left. A program that is late prints its stacks. One whose packages are
+not installed does not run. Exit code 1: a program failed.
 """
 
 from __future__ import annotations

@@ -79,7 +79,8 @@ std::unique_ptr<AllReduceNormPlan> make_all_reduce_norm(World& world, const AllR
   const Size rows = chosen.about.two_shots ? ceil_div(options.max_rows, team.size) : options.max_rows;
   if (options.blocks == 0) {
     const Size parts = chosen.about.splits_rows ? most_row_parts(options.hidden, size_of(options.type)) : 1;
-    complete.blocks = static_cast<int>(std::clamp<Size>(std::max<Size>(rows, 1) * parts, 1, world.machine().gpu.sm_count));
+    complete.blocks =
+        static_cast<int>(std::clamp<Size>(std::max<Size>(rows, 1) * parts, 1, world.machine().gpu.sm_count));
     if (tuned && tuned->blocks > 0) complete.blocks = std::min(complete.blocks, tuned->blocks);
   }
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] { return describe(complete); });

@@ -29,7 +29,7 @@ void Proxy::answer(Answer answer) {
 }
 
 /// Sends each PE its next answer, the PE behind the last one that got one first. A PE that is not reached, or takes its
-/// time, holds up no answer to another one. Nobody needs one once the world is over.
+/// time, holds up no answer to another one while readings are left. Nobody needs one once the world is over.
 bool Proxy::send_answers() {
   const std::size_t before = answers_;
   if (before == 0 || setup_.is_over()) return false;

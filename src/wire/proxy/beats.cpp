@@ -47,7 +47,7 @@ void Proxy::tell_news(int pe, std::uint64_t look) {
 }
 
 /// Reports connections that broke so long ago that only they can be the reason. A PE that has gone is reported before:
-/// by the session, or by missing heartbeats.
+/// by the rendezvous, or by missing heartbeats.
 void Proxy::watch_connections() {
   for (Break& one : endpoint_->breaks()) broken_.push_back({std::move(one), std::chrono::steady_clock::now()});
   if (broken_.empty() || setup_.is_over()) return;

@@ -221,7 +221,10 @@ void WorldView::copy(void* to, const void* from, Size bytes) const {
   wire::Proxy* const proxy = pes_.proxy(pe_);
   if (proxy == nullptr || bytes == 0 || !proxy->copy(to, from, bytes))
     return copy_and_wait(pes_.pe(pe_), to, from, bytes);
-  if (const auto end = pes_.end(pe_, std::nullopt)) end->raise();
+  if (const auto end = pes_.end(pe_, std::nullopt)) {
+    pes_.end_gets(pe_);
+    end->raise();
+  }
 }
 
 void WorldView::barrier() {

@@ -5,8 +5,8 @@
     out = tt.combine(experts(rows), routing)    the weighted sum of each token's rows
 
 With n PEs, PE p holds the experts [p, p + 1) * experts / n. With tp_size=s, groups of s PEs hold the same experts, and
-each PE a part of their columns. docs/reference/experts.md has the order of rows. The gradient of `dispatch` is a combination with weights of 1, and that of `combine` is a dispatch. Both use the same
-routing.
+each PE a part of their columns. docs/reference/experts.md has the order of rows. The gradient of `dispatch` is a
+combination with weights of 1, and that of `combine` is a dispatch. Both use the same routing.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _place(graph: Graph, norm: Norm, parts: Sum) -> Node | None:
 def _quantisation(norm: Norm) -> Quantised | None:
     """The fp8 form of a norm that is needed in no other form."""
     found = find_quantised(norm.node)
-    if found is None or not leads_only_to(norm.node, (found.node, found.scales), {}):
+    if found is None or not leads_only_to(norm.node, (found.node, found.scales)):
         return None
     if found.scales is None:
         return found
@@ -58,7 +58,7 @@ def _replace(graph: Graph, norm: Norm, parts: Sum) -> bool:
         return False
     quantised = _quantisation(norm)
     kind, scale = (quantised.kind, quantised.scale) if quantised is not None else ("none", 1.0)
-    keeps_sum = not leads_only_to(norm.of, (norm.node,), {})
+    keeps_sum = not leads_only_to(norm.of, (norm.node,))
     with graph.inserting_before(place):
         made = call(
             graph,

@@ -112,7 +112,7 @@ def _find(node: Node) -> tuple[Gather, Norm] | None:
     is_flat = all(len(shape_of(one) or ()) == 2 for one in gather.products)
     if not is_flat and shape_of(gather.rows) != shape_of(norm.of):
         return None
-    return (gather, norm) if leads_only_to(norm.node, gather.nodes[-1:], {}) else None
+    return (gather, norm) if leads_only_to(norm.node, gather.nodes[-1:]) else None
 
 
 def _move_before(place: Node, node: Node, order: dict[Node, int]) -> bool:
@@ -135,7 +135,7 @@ def _terms(norm: Norm, place: Node, order: dict[Node, int]) -> tuple[Node, Node 
     if any(shape_of(one) != shape_of(of) or dtype_of(one) != dtype_of(of) for one in (x, residual)):
         return of, None, False
     ends = (norm.node,)
-    others = [user for user in of.users if not leads_only_to(user, ends, {})]
+    others = [user for user in of.users if not leads_only_to(user, ends)]
     # The sum is a result of the operator, so nothing needs it before.
     if any(order[user] < order[place] for user in others):
         return of, None, False
@@ -173,7 +173,7 @@ def _replace(graph: Graph, gather: Gather, norm: Norm) -> bool:
             product.replace_all_uses_with(result)
         if keeps_sum:
             kept = call(graph, operator.getitem, made, len(gather.weights))
-            norm.of.replace_all_uses_with(kept, delete_user_cb=lambda user: not leads_only_to(user, (norm.node,), {}))
+            norm.of.replace_all_uses_with(kept, delete_user_cb=lambda user: not leads_only_to(user, (norm.node,)))
     return True
 
 
@@ -187,10 +187,12 @@ def fuse_norm_all_gather_matmul(graph: Graph | GraphModule) -> int:
         return within(graph, fuse_norm_all_gather_matmul)
     check(graph)
     count = 0
+    left = set(graph.nodes)
     for node in list(graph.nodes):
-        found = _find(node) if node in graph.nodes and len(node.users) > 0 else None
+        found = _find(node) if node in left and len(node.users) > 0 else None
         if found is not None and _replace(graph, *found):
             count += 1
             erase(graph, found[0].nodes)
+            left.intersection_update(graph.nodes)
     graph.lint()
     return count

@@ -37,13 +37,18 @@ def call(graph: Graph, function: Any, *arguments: Any) -> Node:
     return made
 
 
-def leads_only_to(node: Node, ends: tuple[Node | None, ...], known: dict[Node, bool]) -> bool:
+def leads_only_to(node: Node, ends: tuple[Node | None, ...]) -> bool:
     """Whether nothing but the computation of `ends` uses `node`."""
-    if node in ends:
-        return True
-    if node not in known:
-        known[node] = len(node.users) > 0 and all(leads_only_to(user, ends, known) for user in node.users)
-    return known[node]
+    seen, left = set(ends), [node]
+    while left:
+        one = left.pop()
+        if one in seen:
+            continue
+        if not one.users:
+            return False
+        seen.add(one)
+        left.extend(one.users)
+    return True
 
 
 def erase(graph: Graph, nodes: Iterable[Node]) -> None:
@@ -56,7 +61,8 @@ def erase(graph: Graph, nodes: Iterable[Node]) -> None:
 
     for unused in (lambda: nodes, in_place):
         graph.eliminate_dead_code()
+        left = set(graph.nodes)
         for one in unused():
-            if one in graph.nodes and len(one.users) == 0:
+            if one in left and len(one.users) == 0:
                 graph.erase_node(one)
     graph.eliminate_dead_code()
