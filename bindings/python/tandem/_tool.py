@@ -56,7 +56,7 @@ def run_json(arguments: Sequence[str], timeout_s: float | None = None) -> Any:
     if process.returncode in (0, 1):
         return json.loads(output)
     text = message.strip().removeprefix("tandem: ") or f"the tool ended with code {process.returncode}"
-    text = re.sub(r"^check: ", "op: ", text)
+    text = re.sub(r"^OP: ", "op: ", text)
     text = re.sub(r"(?<!\S)--([a-z][a-z-]*)", lambda m: _argument(m.group(1)), text)
     raise (errors.InvalidArgument if process.returncode == 2 else errors.Failure)(text)
 

@@ -49,7 +49,7 @@ TEST(CheckCommand, DispatchAndCombineAreCheckedAsExperts) {
   ASSERT_EQ(experts.code, 0) << experts.err;
   for (const char* const call : {"dispatch", "combine"})
     EXPECT_EQ(tandem(std::string("check ") + call + " --pes 2 --list").out, experts.out) << call;
-  EXPECT_NE(tandem("check combination").err.find("allowed are all, all_gather"), std::string::npos);
+  EXPECT_NE(tandem("check combination").err.find("allowed is one of all, all_gather"), std::string::npos);
 }
 
 TEST(CheckCommand, ListOfMutantsNamesWhatBreakTakes) {

@@ -88,7 +88,7 @@ TEST(ExpertGemms, RefuseOptionsByName) {
   EXPECT_THAT(error("run gemm_combine --pes 3 --tp-size 3"),
               HasSubstr("--tp-size: 3 given, allowed are divisors of the 2048 columns between both products"));
   EXPECT_THAT(error("run dispatch --pes 4 --tp-size 3"),
-              HasSubstr("tp_size: 3 given to experts, allowed are divisors of the 4 PEs"));
+              HasSubstr("--tp-size: 3 given to experts, allowed are divisors of the 4 PEs"));
   EXPECT_THAT(error("run merge_heads --tp-size 2"), HasSubstr("--tp-size: does not apply to merge_heads"));
   EXPECT_THAT(error("run dispatch --intermediate 8"), HasSubstr("--intermediate: does not apply to dispatch"));
 }
