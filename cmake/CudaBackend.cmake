@@ -71,7 +71,8 @@ set_target_properties(tandem_cuda tandem_cuda_kernels tandem_cuda_gemms PROPERTI
 
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
-  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp"
+  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp"
+       "${PROJECT_SOURCE_DIR}/tests/gpu/*/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp"
        "${PROJECT_SOURCE_DIR}/bench/gpu/*_bench.cpp")
   foreach(source IN LISTS programs)
     cmake_path(GET source STEM name)
@@ -108,7 +109,7 @@ if(TANDEM_TESTS)
   set_target_properties(grouped_gemm PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
   # The litmus and stress tests have kernels of their own.
-  add_library(litmus_gpu_kernels OBJECT "${PROJECT_SOURCE_DIR}/tests/gpu/litmus_device.cu")
+  add_library(litmus_gpu_kernels OBJECT "${PROJECT_SOURCE_DIR}/tests/gpu/memory/litmus_device.cu")
   target_include_directories(litmus_gpu_kernels PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
                                                         "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(litmus_gpu_kernels PRIVATE NDEBUG)

@@ -1,6 +1,6 @@
 // Every call with every type, operation, root and size, out of place and in place, and from graphs.
 
-#include "gpu/nccl_interface_gpu_check.h"
+#include "gpu/nccl/nccl_interface_gpu_check.h"
 
 namespace tandem::check {
 Checker::Checker(const NcclLibrary& library, const std::vector<Rank>& local, int count, Shared& counts)

@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "gpu/stress.h"
+#include "gpu/collectives/stress.h"
 
 namespace tandem::test {
 

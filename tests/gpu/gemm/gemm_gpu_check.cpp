@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu/counted_check.h"
-#include "gpu/gemm_case.h"
+#include "gpu/gemm/gemm_case.h"
 #include "tandem/advanced/gemm_order.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"

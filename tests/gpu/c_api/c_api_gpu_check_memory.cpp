@@ -1,6 +1,6 @@
 // The part of c_api_gpu_check that is about buffers of other kinds on some PEs than on the others.
-#include "gpu/c_api_joined.h"
-#include "gpu/c_api_parts.h"
+#include "gpu/c_api/c_api_joined.h"
+#include "gpu/c_api/c_api_parts.h"
 
 namespace tandem::test {
 

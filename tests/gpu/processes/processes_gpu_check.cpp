@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/process_peer.h"
+#include "gpu/processes/process_peer.h"
 #include "tandem/cuda.h"
 
 namespace tandem::test {

@@ -1,7 +1,7 @@
-#include "gpu/litmus_device.h"
+#include "gpu/memory/litmus_device.h"
 
-#include "gpu/litmus_kernels.h"
-#include "gpu/stress_kernels.h"
+#include "gpu/collectives/stress_kernels.h"
+#include "gpu/memory/litmus_kernels.h"
 #include "support/block_cases.h"
 #include "tandem/advanced/cuda_kernel.cuh"
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "gpu/grouped_gemm_check.h"
+#include "gpu/gemm/grouped_gemm_check.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"
 

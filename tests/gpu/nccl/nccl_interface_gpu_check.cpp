@@ -5,7 +5,7 @@
 // LIBRARY: libtandem_nccl.so by default. RANKS: 2 (the default) or 3, whose results are exact. With TANDEM_DEVICE=host
 // they are on this machine's processors. The last line counts what was right. The exit code is 1 if anything was wrong.
 
-#include "gpu/nccl_interface_gpu_check.h"
+#include "gpu/nccl/nccl_interface_gpu_check.h"
 
 namespace tandem::check {
 namespace {

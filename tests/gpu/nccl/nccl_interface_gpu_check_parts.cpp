@@ -1,6 +1,6 @@
 // Groups, multiplied sums, windows, several communicators, wrong arguments, and ends.
 
-#include "gpu/nccl_interface_gpu_check.h"
+#include "gpu/nccl/nccl_interface_gpu_check.h"
 
 namespace tandem::check {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/c_api_parts.h"
+#include "gpu/c_api/c_api_parts.h"
 
 namespace {
 

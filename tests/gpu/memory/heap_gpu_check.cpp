@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "gpu/heap_program.h"
+#include "gpu/memory/heap_program.h"
 
 namespace tandem::test {
 

@@ -15,7 +15,7 @@
 #include "gemm/host/reference.h"
 #include "gemm/host/scaled_tile.h"
 #include "gpu/counted_check.h"
-#include "gpu/grouped_gemm_case.h"
+#include "gpu/gemm/grouped_gemm_case.h"
 #include "support/in_threads.h"
 #include "tandem/layer/group_panels.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "gpu/process_peer.h"
+#include "gpu/processes/process_peer.h"
 #include "tandem/error.h"
 
 namespace tandem::test {

@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <iterator>
 
-#include "gpu/heap_program.h"
-#include "gpu/process_peer.h"
+#include "gpu/memory/heap_program.h"
+#include "gpu/processes/process_peer.h"
 #include "tandem/barrier.h"
 #include "tandem/timeline.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The parts of one process of tests/gpu/processes_gpu_check.cpp. Each part throws if an expectation fails.
+/// The parts of one process of tests/gpu/processes/processes_gpu_check.cpp. Each part throws if an expectation fails.
 
 #include <chrono>
 #include <stdexcept>

@@ -2,7 +2,7 @@
 /// Requirements of a world's heap on GPUs, for PEs that are threads or processes. Freed buffers make room. Growth
 /// serves every kind of transport and keeps captured graphs valid. Exhaustion is an error.
 
-#include "gpu/process_peer.h"
+#include "gpu/processes/process_peer.h"
 #include "tandem/error.h"
 #include "tandem/operators.h"
 

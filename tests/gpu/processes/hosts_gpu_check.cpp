@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "gpu/counted_check.h"
-#include "gpu/hosts_processes.h"
+#include "gpu/processes/hosts_processes.h"
 
 namespace tandem::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/nccl_ranks.h"
+#include "gpu/nccl/nccl_ranks.h"
 #include "support/nccl_case.h"
 
 namespace tandem::check {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "gpu/collectives/stress_kernels.h"
 #include "gpu/counted_check.h"
 #include "gpu/graph.h"
-#include "gpu/litmus_device.h"
-#include "gpu/stress_kernels.h"
+#include "gpu/memory/litmus_device.h"
 #include "tandem/advanced/collective_traits.h"
 
 namespace tandem::test {

@@ -9,8 +9,8 @@
 
 #include "gpu/counted_check.h"
 #include "gpu/graph.h"
-#include "gpu/litmus_device.h"
-#include "gpu/litmus_kernels.h"
+#include "gpu/memory/litmus_device.h"
+#include "gpu/memory/litmus_kernels.h"
 #include "support/block_cases.h"
 
 namespace tandem::test {

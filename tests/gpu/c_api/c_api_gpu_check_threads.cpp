@@ -3,8 +3,8 @@
 #include <string>
 #include <thread>
 
-#include "gpu/c_api_joined.h"
-#include "gpu/c_api_parts.h"
+#include "gpu/c_api/c_api_joined.h"
+#include "gpu/c_api/c_api_parts.h"
 
 namespace tandem::test {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "gpu/graph.h"
-#include "gpu/layers_rounds.h"
+#include "gpu/layers/layers_rounds.h"
 #include "support/operator_round_cases.h"
 #include "tandem/cuda.h"
 #include "tandem/error.h"

@@ -1,8 +1,8 @@
 // The parts of c_api_gpu_check that are about calls, as one process of each goes through them.
 #include <vector>
 
-#include "gpu/c_api_joined.h"
-#include "gpu/c_api_parts.h"
+#include "gpu/c_api/c_api_joined.h"
+#include "gpu/c_api/c_api_parts.h"
 
 namespace tandem::test {
 

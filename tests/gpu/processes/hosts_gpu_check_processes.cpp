@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "gpu/counted_check.h"
-#include "gpu/hosts_processes.h"
+#include "gpu/processes/hosts_processes.h"
 #include "tandem/advanced/unique_id.h"
 
 namespace tandem::test {

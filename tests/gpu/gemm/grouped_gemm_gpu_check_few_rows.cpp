@@ -1,6 +1,6 @@
 // Grouped GEMMs with the tiles for few rows of each group.
 
-#include "gpu/grouped_gemm_check.h"
+#include "gpu/gemm/grouped_gemm_check.h"
 
 namespace tandem::test {
 

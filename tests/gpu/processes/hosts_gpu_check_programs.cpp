@@ -1,6 +1,6 @@
 // Programs that run between nodes, whether these are threads or processes.
 #include "gpu/counted_check.h"
-#include "gpu/hosts_processes.h"
+#include "gpu/processes/hosts_processes.h"
 #include "support/operator_round_cases.h"
 #include "tandem/advanced/collective_traits.h"
 
