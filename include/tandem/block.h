@@ -24,8 +24,8 @@
 ///                                     nothing of data that came with those before
 ///   a block's change of its own word  is seen by its waits and tests after a `sync`, `notify`, `fence` or `quiet`
 ///   put, store, then plain signal     nothing: an error that checkers report
-///   wait, wait_all, true signal_test, acquire at system scope: what was visible before the signal may be read
-///   signal_wait_until                 from then on
+///   wait, wait_all, true signal_test  what was visible before the signal may be read from then on: an acquire at
+///   or signal_wait_until              system scope
 /// OpenSHMEM 1.5 sections 9.5 (RMA), 9.8 (signalling), 9.10 (point-to-point), 9.11 (ordering); PTX ISA, "Memory
 /// consistency model".
 

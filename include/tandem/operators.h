@@ -115,7 +115,7 @@ struct OperatorOptions {
   /// all_gather_gemm with several weights for one gather (query, key and value; gate and up): the rows of each B, whose
   /// sum is n. Empty: one B.
   std::vector<Size> ns = {};
-  DType type = DType::kBF16;  ///< type of A and B: bf16, f16, fp8_e4m3, and in the simulator f32
+  DType type = DType::kBF16;  ///< type of A and B: bf16, f16, fp8_e4m3; not on GPUs also f32
   /// Type of C and of partial sums in flight. Default: the type of A, and bf16 for fp8. For fp8 it may be bf16 or f16,
   /// and for all_gather_gemm also fp8_e4m3.
   std::optional<DType> out_type = {};
