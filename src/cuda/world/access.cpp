@@ -117,7 +117,7 @@ std::byte* GpuAccess::stage(Size bytes) {
 }
 
 /// Copies of one stream are carried out in their order, so a word's change follows its data
-/// (tests/gpu/hosts_gpu_check.cpp).
+/// (tests/gpu/processes/hosts_gpu_check.cpp).
 void GpuAccess::write(std::byte* to, View data) {
   std::byte* const staged = stage(static_cast<Size>(data.size()));
   std::memcpy(staged, data.data(), data.size());
