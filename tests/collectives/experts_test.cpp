@@ -231,9 +231,9 @@ TEST(Experts, RefuseBadOptionsByName) {
             "transport: 4 given to experts, allowed are 0 to 3");
   EXPECT_THAT(option([](ExpertOptions& o) {
                 o.transport = ExpertTransport::kFused;
-                o.align = 2;
+                o.batches = 1;
               }),
-              HasSubstr("transport: fused given to experts of 2 tokens, top 2, align 2 and batches 0, allowed are"));
+              HasSubstr("transport: fused given to experts of 2 tokens, top 2, 4 experts of a PE and batches 1, allowed"));
 }
 
 TEST(Experts, RefuseMoreRowsThanIndicesHave) {

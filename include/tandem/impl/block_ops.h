@@ -1,9 +1,22 @@
 #pragma once
-/// Operations of every backend's block that are composed of others.
+/// Operations of every backend's block that are composed of others, and results of several numbers.
 
 #include "tandem/signal.h"
 
 namespace tandem {
+
+/// Some scalars, known to all threads.
+template <class T, int kMost>
+struct Few {
+  T of[kMost];  ///< the scalars, of which the user knows the number
+};
+
+/// The results of key_ranks.
+template <class Fragment>
+struct KeyRanks {
+  Fragment ranks;   ///< of each element: the earlier elements with its key; 0 for elements without a key
+  Fragment counts;  ///< [keys]: the elements with each key
+};
 
 /// The PEs of a team in ring order from one of them: `for (int pe : block.pes_from_self())`.
 class PeCycle {

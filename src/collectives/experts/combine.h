@@ -30,14 +30,15 @@ struct CombineRows {
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = a.rows.next_epoch(block, a.part);
     if (a.part != CallPart::kSend) a.rows.announce(block, epoch);
+    const RowMember sender = Rows::sender(block, a.part);
+    for (Size round = 0; round < a.rows.rounds(sender); ++round) send(block, a, epoch, sender, round);
+    const RowMember receiver = Rows::receiver(block, a.part);
     const Size own = block.load_scalar(a.routing.tokens() + block.pe());
-    for (Size round = 0; round < a.rows.rounds(block); ++round) {
-      if (a.part != CallPart::kReceive) send(block, a, epoch, round);
-      if (a.part == CallPart::kSend) continue;
-      if (round + 1 == a.rows.rounds(block)) a.rows.await_all(block, epoch);
-      for (const int pe : block.peers_from_self()) a.rows.await(block, round, own, epoch, pe);
-      a.rows.for_own(block, round, own, [&](Size token, Range bytes) { add_up(block, a, epoch, token, bytes); });
+    for (Size round = 0; round < a.rows.rounds(receiver); ++round) {
+      for (const int pe : block.peers_from_self()) a.rows.await(block, receiver, round, own, epoch, pe);
+      a.rows.for_own(receiver, round, own, [&](Size token, Range bytes) { add_up(block, a, epoch, token, bytes); });
     }
+    if (a.part != CallPart::kSend) a.rows.await_all(block, epoch);
   }
 
  private:
@@ -54,46 +55,58 @@ struct CombineRows {
   }
 
   template <class Block>
-  TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, Size round) {
+  TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, const RowMember& member, Size round) {
     const Routing& r = a.routing;
     for (const int pe : block.peers_from_self()) {
       const Size tokens = block.load_scalar(r.tokens() + pe);
-      a.rows.for_own(block, round, tokens, [&](Size token, Range bytes) {
+      a.rows.for_own(member, round, tokens, [&](Size token, Range bytes) {
         const Share share = share_of(block, r, pe, token, load_ids(block, r, pe, token));
-        if (!any_here(share.places)) return;
+        if (!share.is_here) return;
         for (const Range piece : a.rows.pieces_of(bytes))
           a.rows.template put<T>(block, r, epoch, pe, token, piece, local_sum(block, a, share, piece));
       });
-      a.rows.notify(block, round, tokens, epoch, pe);
+      a.rows.notify(block, member, round, tokens, epoch, pe);
     }
   }
 
   /// The rows of a token here, and their weights.
   struct Share {
-    Choices<std::int32_t> places;
+    bool is_here = false;  // whether one of its experts is here, which may have had no room
+    RowList rows;
     Choices<float> weights;
   };
   template <class Block>
   TANDEM_DEVICE static Share share_of(Block& block, const Routing& r, int pe, Size token,
                                       const Choices<std::int32_t>& ids) {
-    return {load_places(block, r, pe, token, ids),
-            load_choices(block, static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k, 0.0F)};
+    const auto places = load_places(block, r, pe, token, ids);
+    const auto weights = load_choices(block, static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k, 0.0F);
+    Share share{.is_here = any_here(places), .rows = {}, .weights = {}};
+    for (int k = 0; k < kMostTopK; ++k) {
+      if (places.of[k] < 0) continue;
+      share.rows.of.of[share.rows.count] = places.of[k];
+      share.weights.of[share.rows.count++] = weights.of[k];
+    }
+    return share;
   }
 
-  /// Adds in the order of the token's choices. One of its experts is here.
+  /// Adds in the order of the token's choices. The loads of several rows are in flight together. A token whose experts
+  /// have no row left counts as zeros: its owner waits for a sum.
   template <class Block>
   TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const Share& share, Range piece) {
+    constexpr int kAtOnce = 4;
     Values<Block> sum;
-    bool is_first = true;
-    for (int k = 0; k < a.routing.top_k; ++k) {
-      if (share.places.of[k] < 0) continue;
-      const auto values =
-          block.template load<float>(a.y + share.places.of[k] * a.hidden, elements(piece)) * share.weights.of[k];
-      sum = is_first ? values.copy() : sum + values;
-      is_first = false;
+    for (int first = 0; first < share.rows.count; first += kAtOnce) {
+      typename Block::template FragmentOf<T> rows[kAtOnce];
+      for (int u = 0; u < kAtOnce; ++u)
+        if (first + u < share.rows.count)
+          rows[u] = block.template load<T>(a.y + share.rows.of.of[first + u] * a.hidden, elements(piece));
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (first + u >= share.rows.count) break;
+        const auto values = rows[u].template convert<float>() * share.weights.of[first + u];
+        sum = first + u == 0 ? values.copy() : sum + values;
+      }
     }
-    // A token whose experts have no row left counts as zeros: its owner waits for a sum.
-    return is_first ? zeros(block, a, piece) : sum.copy();
+    return share.rows.count == 0 ? zeros(block, a, piece) : sum.copy();
   }
 
   template <class Block>
@@ -104,6 +117,9 @@ struct CombineRows {
     const PeSet pes = pes_of(r, ids);
     const Share share = share_of(block, r, me, token, ids);
     for (const Range piece : a.rows.pieces_of(bytes)) {
+      Values<Block> own;
+      if (share.is_here)
+        own = local_sum(block, a, share, piece).map([](float x) { return convert<float>(convert<T>(x)); });
       Values<Block> total;
       bool is_first = true;
       const auto add = [&](const Values<Block>& values) {
@@ -114,8 +130,8 @@ struct CombineRows {
         if (!pes.has(pe)) continue;
         if (pe != me)
           add(a.rows.template get<float, T>(block, r, epoch, pe, token, piece));
-        else if (any_here(share.places))
-          add(local_sum(block, a, share, piece).map([](float x) { return convert<float>(convert<T>(x)); }));
+        else if (share.is_here)
+          add(own);
       }
       if (a.add != nullptr) add(block.template load<float>(a.add + token * a.hidden, elements(piece)));
       if (is_first) add(zeros(block, a, piece));

@@ -63,11 +63,6 @@ struct Routing {
   TANDEM_DEVICE Size bytes() const { return (weights(pes) - reinterpret_cast<float*>(words)) * Size{sizeof(float)}; }
 };
 
-/// Some scalars, known to all threads.
-template <class T, int kMost>
-struct Few {
-  T of[kMost];
-};
 /// A token's entries in one of the arrays.
 template <class T>
 using Choices = Few<T, kMostTopK>;
@@ -98,6 +93,20 @@ TANDEM_DEVICE Choices<std::int32_t> load_places(Block& block, const Routing& r, 
     if (ids.of[k] < first || ids.of[k] >= first + r.experts_here) places.of[k] = -1;
   return places;
 }
+
+/// The rows of a token here, in the order of its choices.
+struct RowList {
+  int count = 0;
+  Choices<std::int32_t> of;
+
+  /// Rows of these places, without choices whose expert is elsewhere or has no row left.
+  TANDEM_DEVICE static RowList at(const Choices<std::int32_t>& places) {
+    RowList rows;
+    for (const std::int32_t place : places.of)
+      if (place >= 0) rows.of.of[rows.count++] = place;
+    return rows;
+  }
+};
 
 /// A set of PEs, a bit each.
 template <int kWords = kPeWords>

@@ -35,6 +35,16 @@ class GroupMemory : public GroupState<Threads, Barrier, P> {
     return raw.template as<A>(range.size(), this->place_.template valid<T>(range.size()));
   }
 
+  template <class U, class A, class T>
+  __device__ auto load_as(const T* from, Range range) {
+    constexpr int kElements = kWidth<U> * kVectorsOf<U>;
+    Elements<T, kElements> elements;
+    this->place_.template load_as<U>(elements, from, range);
+    Fragment<A, kWidth<U>, kVectorsOf<U>> result(range.size(), this->place_.template valid<U>(range.size()));
+    convert_elements(result.elements(), elements, 0, kElements);
+    return result;
+  }
+
   template <class T>
   __device__ T load_scalar(const T* from) {
     static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
