@@ -61,12 +61,36 @@ class FragmentContract {
   TANDEM_DEVICE FragmentContract operator*(T scale) const;
 };
 
+/// At most 32 scalars that all threads of a block or role know. On a GPU each lane of a warp holds one.
+template <class T>
+class FewContract {
+ public:
+  /// Returns the number of scalars.
+  TANDEM_DEVICE int count() const;
+  /// Returns scalar i.
+  TANDEM_DEVICE T at(int i) const;
+  /// Returns f(x) for every scalar, or f(x, y) for every pair.
+  template <class F>
+  TANDEM_DEVICE FewContract map(F f) const;
+  template <class U, class F>
+  TANDEM_DEVICE FewContract zip(const FewContract<U>& other, F f) const;
+  /// Returns a word with bit i set if f(x) holds for scalar i.
+  template <class F>
+  TANDEM_DEVICE std::uint32_t mask(F f) const;
+  /// Returns the bits that f(x), of 64 bits, has set for any scalar.
+  template <class F>
+  TANDEM_DEVICE std::uint64_t join(F f) const;
+};
+
 /// The operations of a thread block. Each backend defines a class with these members.
 class BlockContract : public BlockOps<BlockContract> {
  public:
   /// The type of a fragment, for code that is written for any block.
   template <class T>
   using FragmentOf = FragmentContract<T>;
+  /// Likewise of a few scalars.
+  template <class T>
+  using FewOf = FewContract<T>;
 
   // --- who and where ------------------------------------------------------------------------------------------------
 
@@ -100,6 +124,9 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Loads an element of 1, 2, 4 or 8 bytes. Relaxed.
   template <class T>
   TANDEM_DEVICE T load_scalar(const T* from);
+  /// Loads `count` such elements at once, at most 32.
+  template <class T>
+  TANDEM_DEVICE FewContract<T> load_few(const T* from, int count);
   /// Loads the elements `range` of every PE's copy and reduces them in PE order 0, 1, ... All loads are in flight at
   /// once. All PEs must be reachable.
   template <class A, class T>
@@ -157,10 +184,9 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Returns the sum of each column over some rows of `table`, which has `columns` columns. Sums wrap. It contains a
   /// barrier of the block.
   TANDEM_DEVICE FragmentContract<std::int32_t> column_sums(const std::int32_t* table, Range rows, Size columns);
-  /// Returns `count` elements from element `first` on to all threads, and zeros behind them. It contains a barrier of
-  /// the block.
-  template <int kMost, class T>
-  TANDEM_DEVICE Few<T, kMost> pick(const FragmentContract<T>& values, Size first, int count);
+  /// Returns `count` elements from element `first` on, at most 32. It contains a barrier of the block.
+  template <class T>
+  TANDEM_DEVICE FewContract<T> pick(const FragmentContract<T>& values, Size first, int count);
   /// Stores element i to `to[at[i]]`, with the visibility of `store`. It skips elements whose place is negative. The
   /// places of the others differ.
   template <class T, class A>

@@ -5,11 +5,14 @@
 
 namespace tandem {
 
-/// Some scalars, known to all threads.
-template <class T, int kMost>
-struct Few {
-  T of[kMost];  ///< the scalars, of which the user knows the number
-};
+/// Returns the number of the lowest bit of a word that is not 0.
+TANDEM_DEVICE inline int lowest_bit(std::uint32_t word) {
+#ifdef __CUDA_ARCH__
+  return __ffs(static_cast<int>(word)) - 1;
+#else
+  return __builtin_ctz(word);
+#endif
+}
 
 /// The results of key_ranks.
 template <class Fragment>

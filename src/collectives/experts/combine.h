@@ -60,8 +60,8 @@ struct CombineRows {
     for (const int pe : block.peers_from_self()) {
       const Size tokens = block.load_scalar(r.tokens() + pe);
       a.rows.for_own(member, round, tokens, [&](Size token, Range bytes) {
-        const Share share = share_of(block, r, pe, token, load_ids(block, r, pe, token));
-        if (!share.is_here) return;
+        const auto share = share_of(block, r, pe, token, load_ids(block, r, pe, token));
+        if (!any_here(share.places)) return;
         for (const Range piece : a.rows.pieces_of(bytes))
           a.rows.template put<T>(block, r, epoch, pe, token, piece, local_sum(block, a, share, piece));
       });
@@ -70,43 +70,41 @@ struct CombineRows {
   }
 
   /// The rows of a token here, and their weights.
+  template <class Block>
   struct Share {
-    bool is_here = false;  // whether one of its experts is here, which may have had no room
-    RowList rows;
-    Choices<float> weights;
+    Choices<Block, std::int32_t> places;
+    Choices<Block, float> weights;
   };
   template <class Block>
-  TANDEM_DEVICE static Share share_of(Block& block, const Routing& r, int pe, Size token,
-                                      const Choices<std::int32_t>& ids) {
-    const auto places = load_places(block, r, pe, token, ids);
-    const auto weights = load_choices(block, static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k, 0.0F);
-    Share share{.is_here = any_here(places), .rows = {}, .weights = {}};
-    for (int k = 0; k < kMostTopK; ++k) {
-      if (places.of[k] < 0) continue;
-      share.rows.of.of[share.rows.count] = places.of[k];
-      share.weights.of[share.rows.count++] = weights.of[k];
-    }
-    return share;
+  TANDEM_DEVICE static Share<Block> share_of(Block& block, const Routing& r, int pe, Size token,
+                                             const Choices<Block, std::int32_t>& ids) {
+    return {load_places(block, r, pe, token, ids),
+            block.load_few(static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k)};
   }
 
   /// Adds in the order of the token's choices. The loads of several rows are in flight together. A token whose experts
   /// have no row left counts as zeros: its owner waits for a sum.
   template <class Block>
-  TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const Share& share, Range piece) {
-    constexpr int kAtOnce = 4;
+  TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const Share<Block>& share, Range piece) {
+    constexpr int kAtOnce = Rows::kRowsAtOnce;
+    const std::uint32_t all = rows_here(share.places);
     Values<Block> sum;
-    for (int first = 0; first < share.rows.count; first += kAtOnce) {
+    for (std::uint32_t left = all; left != 0;) {
       typename Block::template FragmentOf<T> rows[kAtOnce];
-      for (int u = 0; u < kAtOnce; ++u)
-        if (first + u < share.rows.count)
-          rows[u] = block.template load<T>(a.y + share.rows.of.of[first + u] * a.hidden, elements(piece));
+      std::uint32_t next = left;
       for (int u = 0; u < kAtOnce; ++u) {
-        if (first + u >= share.rows.count) break;
-        const auto values = rows[u].template convert<float>() * share.weights.of[first + u];
-        sum = first + u == 0 ? values.copy() : sum + values;
+        if (next == 0) break;
+        rows[u] = block.template load<T>(a.y + share.places.at(lowest_bit(next)) * a.hidden, elements(piece));
+        next &= next - 1;
+      }
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (left == 0) break;
+        const auto values = rows[u].template convert<float>() * share.weights.at(lowest_bit(left));
+        sum = left == all ? values.copy() : sum + values;
+        left &= left - 1;
       }
     }
-    return share.rows.count == 0 ? zeros(block, a, piece) : sum.copy();
+    return all == 0 ? zeros(block, a, piece) : sum.copy();
   }
 
   template <class Block>
@@ -115,11 +113,11 @@ struct CombineRows {
     const int me = block.pe();
     const auto ids = load_ids(block, r, me, token);
     const PeSet pes = pes_of(r, ids);
-    const Share share = share_of(block, r, me, token, ids);
+    const auto share = share_of(block, r, me, token, ids);
+    const bool is_here = any_here(share.places);
     for (const Range piece : a.rows.pieces_of(bytes)) {
       Values<Block> own;
-      if (share.is_here)
-        own = local_sum(block, a, share, piece).map([](float x) { return convert<float>(convert<T>(x)); });
+      if (is_here) own = local_sum(block, a, share, piece).map([](float x) { return convert<float>(convert<T>(x)); });
       Values<Block> total;
       bool is_first = true;
       const auto add = [&](const Values<Block>& values) {
@@ -130,7 +128,7 @@ struct CombineRows {
         if (!pes.has(pe)) continue;
         if (pe != me)
           add(a.rows.template get<float, T>(block, r, epoch, pe, token, piece));
-        else if (share.is_here)
+        else if (is_here)
           add(own);
       }
       if (a.add != nullptr) add(block.template load<float>(a.add + token * a.hidden, elements(piece)));

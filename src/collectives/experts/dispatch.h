@@ -100,7 +100,7 @@ struct DispatchRows {
     const Size step = min(a.rows.piece_bytes, kMost);
     const Routing& r = a.routing;
     const auto ids = load_ids(block, r, block.pe(), token);
-    const RowList list = a.out.rows_of(load_places(block, r, block.pe(), token, ids), block.pe(), token);
+    const auto list = a.out.rows_of(load_places(block, r, block.pe(), token, ids), block.pe(), token);
     const PeSet pes = pes_of(r, ids);
     if (pes.empty()) return;
     const auto load = [&](Range piece) {
@@ -132,8 +132,8 @@ struct DispatchRows {
     }
   }
 
-  template <class Block, class Loaded>
-  TANDEM_DEVICE static void send_rows(Block& block, const Args& a, Epoch epoch, const PeSet<>& pes, const RowList& list,
+  template <class Block, class List, class Loaded>
+  TANDEM_DEVICE static void send_rows(Block& block, const Args& a, Epoch epoch, const PeSet<>& pes, const List& list,
                                       Size token, Range some, Size step, const Loaded& loaded) {
     for (const int pe : block.peers_from_self()) {
       if (!pes.has(pe)) continue;
@@ -143,18 +143,18 @@ struct DispatchRows {
     }
     store_rows<Wire>(block, a, list, some, step, loaded);
   }
-  template <class T, class Block, class Loaded>
-  TANDEM_DEVICE static void store_rows(Block& block, const Args& a, const RowList& list, Range some, Size step,
+  template <class T, class Block, class List, class Loaded>
+  TANDEM_DEVICE static void store_rows(Block& block, const Args& a, const List& list, Range some, Size step,
                                        const Loaded& loaded) {
-    for (int i = 0; i < list.count; ++i) {
-      T* const row = reinterpret_cast<T*>(a.out.row(list.of.of[i]));
+    list.each([&](Size to) {
+      T* const row = reinterpret_cast<T*>(a.out.row(to));
       for_pieces(some, step, [&](int u, Range piece) { block.store(row, piece, loaded[u]); });
-    }
+    });
   }
 
-  template <class Block, class Scales>
-  TANDEM_DEVICE static void send_scales(Block& block, const Args& a, Epoch epoch, const PeSet<>& pes,
-                                        const RowList& list, Size token, Range piece, const Scales& scales) {
+  template <class Block, class List, class Scales>
+  TANDEM_DEVICE static void send_scales(Block& block, const Args& a, Epoch epoch, const PeSet<>& pes, const List& list,
+                                        Size token, Range piece, const Scales& scales) {
     const Range groups = groups_of(piece);
     for (const int pe : block.peers_from_self())
       if (pes.has(pe)) a.rows.put_scales(block, a.routing, epoch, pe, token, piece, groups, scales);
@@ -166,7 +166,7 @@ struct DispatchRows {
     const Routing& r = a.routing;
     const auto places = load_places(block, r, pe, token, load_ids(block, r, pe, token));
     if (!any_here(places)) return;
-    const RowList list = a.out.rows_of(places, pe, token);
+    const auto list = a.out.rows_of(places, pe, token);
     const Size step = a.rows.piece_bytes;
     for (const Range some : Tiles(bytes, kAtOnce * step)) {
       Pieces<Block, std::byte> loaded;

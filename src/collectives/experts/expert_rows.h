@@ -81,8 +81,8 @@ class ExpertRows {
   TANDEM_DEVICE Numbers numbers(Size count) const { return block_.template load<std::int32_t>(a_.numbers, {0, count}); }
 
   TANDEM_DEVICE void store_empty(Size expert) const {
-    const Size start = block_.template pick<1>(starts_, expert, 1).of[0];
-    const Size rows = block_.template pick<1>(rows_, expert, 1).of[0];
+    const Size start = block_.pick(starts_, expert, 1).at(0);
+    const Size rows = block_.pick(rows_, expert, 1).at(0);
     const Size end = start + (a_.most_rows > 0 ? a_.most_rows : round_up(rows, a_.align));
     for (const Range tile : Tiles({start + rows, end}, kRouteTile))
       block_.store(a_.routing.slots(), tile, block_.template load<std::int32_t>(a_.no_rows, {0, tile.size()}));
@@ -93,8 +93,8 @@ class ExpertRows {
     const auto lost = choices.zip(rows_, [](std::int32_t n, std::int32_t rows) { return n > rows ? 1 : 0; });
     if (block_.sum(lost) == 0) return;
     for (Size expert = experts_.size() - 1; expert >= 0; --expert) {
-      if (block_.template pick<1>(lost, expert, 1).of[0] == 0) continue;
-      note(block_, a_, -1 - (experts_.begin + expert), block_.template pick<1>(choices, expert, 1).of[0]);
+      if (block_.pick(lost, expert, 1).at(0) == 0) continue;
+      note(block_, a_, -1 - (experts_.begin + expert), block_.pick(choices, expert, 1).at(0));
       return;
     }
   }

@@ -68,7 +68,7 @@ struct Route {
   template <class Block>
   TANDEM_DEVICE static Size choices_of(Block& block, const Args& a, Epoch epoch, int step) {
     const auto header = block.template ll_get<std::int32_t, Index>(a.first_at(epoch, step).local(), 1, epoch);
-    return Size{header_of(block.template pick<1>(header, 0, 1).of[0])} * a.routing.top_k;
+    return Size{header_of(block.pick(header, 0, 1).at(0))} * a.routing.top_k;
   }
 
   /// Returns the words of a tile of a PE's message. Stores those of peers.
@@ -80,8 +80,7 @@ struct Route {
     const LL128Line* const from = (tile == 0 ? a.first_at(epoch, step) : a.rest_at(epoch, pe, tile)).local();
     auto received = block.template ll_get<std::int32_t, Index>(from, words.size(), epoch);
     if (step > 0) block.store(r.message(pe), words, received);
-    if (step > 0 && tile == 0)
-      block.store_scalar(r.tokens() + pe, header_of(block.template pick<1>(received, 0, 1).of[0]));
+    if (step > 0 && tile == 0) block.store_scalar(r.tokens() + pe, header_of(block.pick(received, 0, 1).at(0)));
     return received;
   }
   template <class Block>

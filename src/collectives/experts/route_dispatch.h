@@ -79,12 +79,12 @@ struct RouteDispatch {
   /// The PEs of a token's choices, as the caller gave them.
   template <class Id, class Block>
   TANDEM_DEVICE static PeSet<> pes_chosen(Block& block, const RouteArgs& a, Size token) {
-    const Id* const from = static_cast<const Id*>(a.ids) + token * a.routing.top_k;
-    const auto given = load_choices(block, from, a.routing.top_k, Id{-1});
-    Choices<std::int32_t> ids;
-    for (int k = 0; k < kMostTopK; ++k)
-      ids.of[k] = given.of[k] >= 0 && given.of[k] < a.experts ? static_cast<std::int32_t>(given.of[k]) : -1;
-    return pes_of(a.routing, ids);
+    const Id experts = a.experts;
+    return pes_of(
+        a.routing,
+        block.load_few(static_cast<const Id*>(a.ids) + token * a.routing.top_k, a.routing.top_k).map([experts](Id id) {
+          return id >= 0 && id < experts ? static_cast<std::int32_t>(id) : -1;
+        }));
   }
 
   /// To the peers with an expert of the token, the next one first. The row is loaded beside the choices.
@@ -128,10 +128,10 @@ struct RouteDispatch {
   /// Bytes of a token of PE `pe` to its places, if it has any here.
   template <class Block>
   TANDEM_DEVICE static void receive(Block& block, const Args& a, Epoch epoch, int pe, Size token, Range piece,
-                                    const Choices<std::int32_t>& places) {
+                                    const Choices<Block, std::int32_t>& places) {
     if (!any_here(places)) return;
     const Routing& r = a.route.routing;
-    const RowList list = a.out.rows_of(places, pe, token);
+    const auto list = a.out.rows_of(places, pe, token);
     const bool is_own = pe == block.pe();
     const std::byte* const own = kQuantises ? a.quantised : reinterpret_cast<const std::byte*>(a.x);
     const float* const own_scales = kQuantises ? a.quantised_scales : a.scales;

@@ -10,7 +10,8 @@ struct RowChunks : RowSlots {
   using Packet = void;
   static constexpr Size kPieceBytes = 4096;                 // what 128 threads hold
   static constexpr Size kQuantisedBytes = kPieceBytes / 2;  // a thread holds 16 bytes of fp8
-  static constexpr int kPiecesAtOnce = 4;                   // in flight
+  static constexpr int kPiecesAtOnce = 2;                   // in flight, of one row; more do not fit the registers
+  static constexpr int kRowsAtOnce = 2;                     // likewise, where rows are added
   static constexpr Size kRounds = 8;                        // of a call with the most tokens, if all blocks do the same
 
   Symm<std::byte> rows;  // [place][stride]

@@ -9,8 +9,9 @@ struct RowLines : RowSlots {
   using Packet = LL128Line;
   static constexpr Size kPieceBytes = 1792;  // what 128 threads hold in lines
   static constexpr Size kQuantisedBytes = kPieceBytes;
-  static constexpr int kPiecesAtOnce = 1;
-  static constexpr int kLag = 1;  // a third slot hides the latency of signals behind that of packets
+  static constexpr int kPiecesAtOnce = 1;  // in flight, of one row
+  static constexpr int kRowsAtOnce = 4;    // likewise, where rows are added
+  static constexpr int kLag = 1;           // a third slot hides the latency of signals behind that of packets
 
   Symm<LL128Line> lines;  // [place][piece][lines_of_piece]
   int data_lines = 0;     // of a piece, before its scales

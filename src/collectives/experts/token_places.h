@@ -26,17 +26,13 @@ class TokenPlaces {
 
   /// Returns the tokens of the PE that is `step` steps from here.
   TANDEM_DEVICE Size tokens(int step) const {
-    return header_of(block_.template pick<1>(places_[part_of(step)], first_word(step), 1).of[0]);
+    return header_of(block_.pick(places_[part_of(step)], first_word(step), 1).at(0));
   }
 
   /// Returns the token's places, -1 for choices whose expert is not here.
-  TANDEM_DEVICE Choices<std::int32_t> of(int step, Size token) const {
+  TANDEM_DEVICE Choices<Block, std::int32_t> of(int step, Size token) const {
     const int top_k = a_.routing.top_k;
-    auto places =
-        block_.template pick<kMostTopK>(places_[part_of(step)], first_word(step) + kHeaderWords + token * top_k, top_k);
-    for (int k = 0; k < kMostTopK; ++k)
-      if (k >= top_k) places.of[k] = -1;
-    return places;
+    return block_.pick(places_[part_of(step)], first_word(step) + kHeaderWords + token * top_k, top_k);
   }
 
   /// Stores the arrays of the routing that follow from the choices. The last blocks do this.

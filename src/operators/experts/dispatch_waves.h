@@ -70,10 +70,10 @@ struct DispatchWaves {
     return {wave * a.experts_of_wave, wave + 1 < a.waves ? (wave + 1) * a.experts_of_wave : a.routing.experts_here};
   }
   /// The choices of experts with such numbers; -1 in place of the others.
-  TANDEM_DEVICE static kernels::Choices<std::int32_t> only(kernels::Choices<std::int32_t> ids, int here, Wave wave) {
-    for (std::int32_t& id : ids.of)
-      if (id < 0 || id % here < wave.begin || id % here >= wave.end) id = -1;
-    return ids;
+  template <class Ids>
+  TANDEM_DEVICE static Ids only(const Ids& ids, int here, Wave wave) {
+    return ids.map(
+        [here, wave](std::int32_t id) { return id >= 0 && id % here >= wave.begin && id % here < wave.end ? id : -1; });
   }
 
   template <class Role>

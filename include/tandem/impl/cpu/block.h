@@ -11,6 +11,7 @@
 
 #include "tandem/impl/block_ops.h"
 #include "tandem/impl/cpu/block_core.h"
+#include "tandem/impl/cpu/few.h"
 #include "tandem/impl/cpu/fragment.h"
 #include "tandem/reduce_op.h"
 
@@ -22,6 +23,8 @@ class Block : public BlockOps<Block> {
   explicit Block(BlockCore& core) : core_(&core) {}
   template <class T>
   using FragmentOf = Fragment<T>;
+  template <class T>
+  using FewOf = Few<T>;
 
   TANDEM_DEVICE int pe() const { return core_->pe(); }
   TANDEM_DEVICE int num_pes() const { return core_->num_pes(); }
@@ -67,6 +70,13 @@ class Block : public BlockOps<Block> {
     T value{};
     core_->read_scalar(&value, from, sizeof(T), site);
     return value;
+  }
+
+  template <class T>
+  Few<T> load_few(const T* from, int count, Site site = Site::here()) {
+    Few<T> few(count);
+    for (int i = 0; i < count; ++i) few.set(i, load_scalar(from + i, site));
+    return few;
   }
 
   template <class A, class T>
@@ -199,12 +209,12 @@ class Block : public BlockOps<Block> {
         sums.data()[i] = apply(ReduceOp::kSum, sums.data()[i], table[row * columns + i]);
     return sums;
   }
-  template <int kMost, class T>
-  Few<T, kMost> pick(const Fragment<T>& values, Size first, int count, Site site = Site::here()) {
+  template <class T>
+  Few<T> pick(const Fragment<T>& values, Size first, int count, Site site = Site::here()) {
     sync(site);
-    Few<T, kMost> few{};
+    Few<T> few(count);
     if (values.backed())
-      for (int i = 0; i < count; ++i) few.of[i] = values.data()[first + i];
+      for (int i = 0; i < count; ++i) few.set(i, values.data()[first + i]);
     return few;
   }
   template <class T, class A>

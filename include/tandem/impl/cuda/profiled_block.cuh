@@ -75,6 +75,11 @@ class Profiled : public Base {
     add_begin(first(), {RecordKind::kLoad, from, sizeof(T)});
     return Base::load_scalar(from);
   }
+  template <class T>
+  __device__ auto load_few(const T* from, int count) {
+    add_begin(first(), of_tile(RecordKind::kLoad, from, Range{0, count}));
+    return Base::load_few(from, count);
+  }
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
     Subject subject = of_tile(RecordKind::kLoad, from.local(), range);
@@ -138,9 +143,9 @@ class Profiled : public Base {
     return recorded(of_array(RecordKind::kLoad, table + rows.begin * columns, {0, rows.size() * columns}),
                     [&] { return Base::column_sums(table, rows, columns); });
   }
-  template <int kMost, class Values>
+  template <class Values>
   __device__ auto pick(const Values& values, Size first, int count) {
-    return recorded({RecordKind::kSync}, [&] { return Base::template pick<kMost>(values, first, count); });
+    return recorded({RecordKind::kSync}, [&] { return Base::pick(values, first, count); });
   }
   template <class T, class Places, class Values>
   __device__ void store_at(T* to, const Places& at, const Values& values) {

@@ -116,9 +116,9 @@ class GroupKeys : public GroupSums<Threads, Barrier, P> {
     return result;
   }
 
-  template <int kFew, class T, int W, int V>
-  __device__ Few<T, kFew> pick(const Fragment<T, W, V>& values, Size first, int count) {
-    __shared__ T of_roles[GroupKeys::kRolesOfBody][kFew];
+  template <class T, int W, int V>
+  __device__ Few<T> pick(const Fragment<T, W, V>& values, Size first, int count) {
+    __shared__ T of_roles[GroupKeys::kRolesOfBody][32];
     T* const shared = of_roles[this->place_of_role()];
     const int begin = static_cast<int>(first);
     this->sync();  // waits for readers of an earlier call
@@ -128,10 +128,8 @@ class GroupKeys : public GroupSums<Threads, Barrier, P> {
         if (at + i >= begin && at + i < begin + count) shared[at + i - begin] = values.at(u, i);
     });
     this->sync();
-    Few<T, kFew> few;
-#pragma unroll
-    for (int i = 0; i < kFew; ++i) few.of[i] = i < count ? shared[i] : T{};
-    return few;
+    const int lane = this->thread_ % 32;
+    return {lane < count ? shared[lane] : T{}, count};
   }
 
   template <int kGroup, class T, int W, int V>

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "tandem/impl/cuda/block/state.cuh"
+#include "tandem/impl/cuda/few.cuh"
 #include "tandem/impl/cuda/thread_copy.cuh"
 #include "tandem/reduce_op.h"
 
@@ -56,6 +57,14 @@ class GroupMemory : public GroupState<Threads, Barrier, P> {
       __builtin_memcpy(&value, &bits, sizeof(T));
       return value;
     }
+  }
+
+  template <class T>
+  using FewOf = Few<T>;
+  template <class T>
+  __device__ Few<T> load_few(const T* from, int count) {
+    const int lane = this->thread_ % 32;
+    return {lane < count ? load_scalar(from + lane) : T{}, count};
   }
 
   /// Loads of four PEs are in flight at once. Values are reduced in PE order.
