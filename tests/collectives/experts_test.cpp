@@ -234,7 +234,7 @@ TEST(Experts, RefuseBadOptionsByName) {
         o.transport = ExpertTransport::kFused;
         o.batches = 1;
       }),
-      HasSubstr("transport: fused given to experts of 2 tokens, top 2, 4 experts of a PE and batches 1, allowed"));
+      HasSubstr("transport: fused given to experts of 2 tokens, top 2, 2 experts of a PE and batches 1, allowed"));
 }
 
 TEST(Experts, RefuseMoreRowsThanIndicesHave) {
