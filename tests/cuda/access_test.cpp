@@ -15,7 +15,7 @@ TEST(GpuAccess, ReadsAndWritesInOrder) {
   const int before = test::allocations_left();
   {
     Bytes memory(1 << 16);
-    GpuAccess access(0, {memory.data(), 1 << 15, 2, 0, 1}, 1 << 12);
+    GpuAccess access(0, {memory.data(), 1 << 15, 2, 0, 1}, {1 << 12});
     Bytes data(1 << 12);
     for (int round = 0; round < 40; ++round) {  // more than may be on its way together
       data.back() = static_cast<std::byte>(round);
@@ -44,12 +44,12 @@ TEST(GpuAccess, ReadsAndWritesInOrder) {
 
 TEST(GpuAccess, GivesKernelsTheirWay) {
   Bytes memory(256);
-  GpuAccess access(0, {memory.data(), 64, 4, 3, 2}, 64);
+  GpuAccess access(0, {memory.data(), 64, 4, 3, 2}, {64});
   const MailLink& mail = access.mail();
   EXPECT_TRUE(mail.is_near(2));
   EXPECT_FALSE(mail.is_near(1));
   EXPECT_EQ(mail.offset_on(memory.data() + 64 + 24, 1), 24);
-  MailSlot& slot = mail.slots[1];
+  MailSlot& slot = mail.ring->slots[1];
   slot.head = mail_head(MailKind::kGet, SignalOp::kAdd, true, 1);
   slot.offset = 24;
   EXPECT_FALSE(access.kernel_requests()->take());
