@@ -42,6 +42,25 @@ TEST(GpuAccess, ReadsAndWritesInOrder) {
   EXPECT_EQ(test::allocations_left(), before);
 }
 
+/// Long data of a message is copied from where it has arrived. Short data and other memory are free at once.
+TEST(GpuAccess, LeavesLongDataInMessages) {
+  const int before = test::allocations_left();
+  {
+    constexpr std::size_t most = 1 << 14;
+    Bytes memory(most), elsewhere(most, std::byte{9});
+    const wire::Room room{most, std::shared_ptr<std::byte[]>(new std::byte[2 * most]), 2 * most};
+    GpuAccess access(0, {memory.data(), most, 1, 0, 1}, room);
+    const View arrived(room.memory.get(), 2 * most);
+    std::fill_n(room.memory.get(), 2 * most, std::byte{5});
+    EXPECT_TRUE(access.write(memory.data(), arrived.subspan(64, 8192)));
+    EXPECT_EQ(memory[8191], std::byte{5});
+    EXPECT_FALSE(access.write(memory.data(), arrived.subspan(64, 8191)));
+    EXPECT_FALSE(access.write(memory.data(), elsewhere));
+    EXPECT_EQ(memory, elsewhere);
+  }
+  EXPECT_EQ(test::allocations_left(), before);
+}
+
 TEST(GpuAccess, GivesKernelsTheirWay) {
   Bytes memory(256);
   GpuAccess access(0, {memory.data(), 64, 4, 3, 2}, {64});

@@ -316,6 +316,27 @@ TEST(KernelRequests, ThatHaveTheirDataBesideThemStayInOrder) {
   EXPECT_EQ(gpus.pes().error(), "PE 0: bytes: 65544 given to a kernel's put or get, allowed are 0 to 65536");
 }
 
+/// An answer that finds no room gives its reading up to that of another PE.
+TEST(KernelRequests, AreAnsweredBesidePesThatTakeTheirTime) {
+  std::atomic<int> without{1};
+  Gpus gpus(3, {.wrap = testing::pe_0_without(without)});
+  std::array<std::vector<std::uint64_t>, 2> got{std::vector<std::uint64_t>(100), std::vector<std::uint64_t>(100)};
+  const auto ask = [&](int pe) {
+    return gpus.access(pe).post(cuda::MailKind::kGet, 0, 800, got[static_cast<std::size_t>(pe - 1)].data(), false, 0);
+  };
+  std::memset(gpus.pes().memory(0) + kData, 3, 800);
+  const std::uint64_t slow = ask(1);
+  await([&] { return gpus.access(0).readings() > 0; });
+  const std::uint64_t quick = ask(2);
+  await([&] { return gpus.access(2).answered() >= quick; });
+  EXPECT_LT(gpus.access(1).answered(), slow);
+  without = -1;
+  await([&] { return gpus.access(1).answered() >= slow; });
+  EXPECT_EQ(got[0], std::vector<std::uint64_t>(100, 0x0303030303030303));
+  EXPECT_EQ(got[1], got[0]);
+  EXPECT_EQ(gpus.pes().error(), "");
+}
+
 TEST(KernelRequests, AreAnsweredOnceDataIsInPlace) {
   Gpus gpus;
   for (const int pe : {0, 1}) gpus.access(pe).hold();

@@ -61,3 +61,5 @@ tandem_wire_mutant(messages_in_use proxy/receiving "s/return stays_in_use_;/retu
 tandem_wire_mutant(writes_before_release proxy/receiving "s/setup_.access->are_written\\(/kept_.front().writes \\&\\& (/"
                    "KernelRequests.AreWrittenFromMessagesInUse")
 tandem_wire_mutant(order_behind_flushes proxy/requests "s/  if \\(waits_for_flush.*//" "SeveralPes.AwaitAFlushBeforeLaterRequestsToOthers")
+tandem_wire_mutant(answers_that_give_way proxy/answers "s/if \\(is_answer_without_reading\\(\\)\\) end_reading.*//"
+                   "KernelRequests.AreAnsweredBesidePesThatTakeTheirTime")

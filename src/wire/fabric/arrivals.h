@@ -84,7 +84,7 @@ class Arrivals {
   std::vector<Owned<fid_ep>> callers_;
   std::size_t missing_ = 0;
 
-  // Of the thread:
+  // For the thread that receives:
   std::function<void()> wake_;
   Sleep sleep_;
   Passage<View, kReceives> arrived_, released_;

@@ -59,6 +59,8 @@ class Proxy {
   bool send_answers();
   bool send_answer(Answer& answer);
   bool is_ready(Answer& answer);
+  void end_reading(Answer& answer);
+  bool is_answer_without_reading() const;
   bool take_request();
   void queue(const Request& request);
   void queue_for(int pe, const Current& current);
