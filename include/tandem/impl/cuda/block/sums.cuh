@@ -126,7 +126,7 @@ class GroupSums : public GroupMemory<Threads, Barrier, P> {
       unsigned most = at < size ? __float_as_uint(greatest_of_vector(values, at, u)) : 0;
 #pragma unroll
       for (int distance = kLanes / 2; distance > 0; distance /= 2)
-        most = max(most, __shfl_xor_sync(~0U, most, distance));
+        most = ::max(most, __shfl_xor_sync(~0U, most, distance));
 #pragma unroll
       for (int i = 0; i < W; ++i) result.set(u, i, __uint_as_float(most));
     }
