@@ -440,9 +440,13 @@ def problems_of(model: str, product: int, options: argparse.Namespace) -> Iterat
     for rows in options.mean_rows:
         yield Problem(model, product, f"{rows} rows on average", drawn_counts(rows, here), n, k)
     for tokens in options.tokens:
-        for zipf in (False, True):
-            label = f"{tokens} tokens {'zipf:1' if zipf else 'balanced'}"
-            yield Problem(model, product, label, counts_of(tokens * top, here, zipf), n, k)
+        routings = {
+            "balanced": counts_of(tokens * top, here, False),
+            "random": drawn_counts(tokens * top // here, here),
+            "zipf:1": counts_of(tokens * top, here, True),
+        }
+        for routing, counts in routings.items():
+            yield Problem(model, product, f"{tokens} tokens {routing}", counts, n, k)
 
 
 def bench(library: Library, options: argparse.Namespace) -> list[dict]:
