@@ -108,6 +108,7 @@ class TileStore {
   /// may be left to use_step, which is then called as often.
   template <class Tile, class Sums>
   __device__ void write(const Tile& tile, const Sums& sums, bool later) {
+    if (!has_rows(tile)) return use_slot([](std::uint32_t) {});
     if constexpr (Quantised)
       write_quantised(tile, sums);
     else
@@ -153,6 +154,11 @@ class TileStore {
         signal_partial_sums(tile);
         continue;
       }
+      if (!has_rows(tile)) {
+        pass_slot();
+        notify(tile, profiler, role);
+        continue;
+      }
       for (int i = 0; i < tile.others; ++i) params_.partial.await(tile.place + i, group_, params_.context);
       if (adds_to(tile)) await_addend(tile, table, tile_m, profiler, role);
       if (kKeepsAddends && adds_to(tile)) bring_addends(tile);
@@ -178,6 +184,14 @@ class TileStore {
   }
 
  private:
+  /// Returns whether the warpgroup has rows of the tile to store. With scales it stores others, too.
+  template <class Tile>
+  __device__ bool has_rows(const Tile& tile) const {
+    if constexpr (Grouped && !Scaled)
+      return group_ * kRows < tile.rows;
+    else
+      return true;
+  }
   // Boxes use the slots cyclically. Each barrier changes its phase once for each box of its slot.
   __device__ std::uint32_t phase() const { return boxes_ / kSlots % 2; }
   __device__ std::uint32_t slot_address(unsigned slot) const { return shared_address(storage_.slots[group_][slot]); }
@@ -382,11 +396,15 @@ class TileStore {
     if (adds_to(tile) && !kKeepsAddends) return load_addend(tile, box, number);
     storage_.ready[group_][number % kSlots].arrive();
   }
-  /// The warpgroup computes its next part meanwhile.
-  __device__ void signal_partial_sums(const WalkedTile& tile) {
+  /// Waits until the warpgroup has used the next slot, of which nothing is stored.
+  __device__ void pass_slot() {
     storage_.ready[group_][boxes_ % kSlots].arrive();
     storage_.written[group_][boxes_ % kSlots].wait(phase());
     ++boxes_;
+  }
+  /// The warpgroup computes its next part meanwhile.
+  __device__ void signal_partial_sums(const WalkedTile& tile) {
+    pass_slot();
     params_.partial.signal(tile.place, group_);
   }
   /// Hands the addend to the warpgroup, box by box as it takes them.
