@@ -6,32 +6,8 @@ if(NOT TANDEM_CUDA)
   return()
 endif()
 
-set(CMAKE_CUDA_ARCHITECTURES OFF)  # given by -gencode below
-enable_language(CUDA)
-if(TANDEM_CCACHE)
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${TANDEM_CCACHE}")
-endif()
+include(CudaLanguage)
 find_package(CUDAToolkit REQUIRED)
-
-# CMake 3.25 does not know this nvcc's C++20: it takes the option from here, and would add its own default otherwise.
-set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
-set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
-
-# An object library of device code.
-function(tandem_cuda_kernels name)  # SOURCE... ARCHITECTURES ARCHITECTURE...
-  cmake_parse_arguments(PARSE_ARGV 1 kernels "" "" "ARCHITECTURES")
-  add_library(${name} OBJECT ${kernels_UNPARSED_ARGUMENTS})
-  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
-  target_compile_definitions(${name} PRIVATE NDEBUG)
-  set_target_properties(${name} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
-  foreach(architecture IN LISTS kernels_ARCHITECTURES)
-    target_compile_options(${name} PRIVATE "SHELL:-gencode arch=compute_${architecture},code=sm_${architecture}")
-  endforeach()
-  if(TANDEM_WERROR)
-    # nvcc only warns where device code calls a host function.
-    target_compile_options(${name} PRIVATE "SHELL:-Werror all-warnings")
-  endif()
-endfunction()
 
 file(GLOB_RECURSE kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
 tandem_cuda_kernels(tandem_cuda_kernels ${kernel_sources} ${gpu_kernel_sources} ${gpu_step_sources}
@@ -71,7 +47,8 @@ set_target_properties(tandem_cuda tandem_cuda_kernels tandem_cuda_gemms PROPERTI
 
 # Plain programs, for machines with GPUs: see scripts/gpu_check.
 if(TANDEM_TESTS)
-  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp"
+  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/gpu/*_gpu_check.cpp"
+       "${PROJECT_SOURCE_DIR}/tests/gpu/*/*_gpu_check.cpp" "${PROJECT_SOURCE_DIR}/bench/gpu/*_gpu.cpp"
        "${PROJECT_SOURCE_DIR}/bench/gpu/*_bench.cpp")
   foreach(source IN LISTS programs)
     cmake_path(GET source STEM name)
@@ -108,12 +85,9 @@ if(TANDEM_TESTS)
   set_target_properties(grouped_gemm PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
   # The litmus and stress tests have kernels of their own.
-  add_library(litmus_gpu_kernels OBJECT "${PROJECT_SOURCE_DIR}/tests/gpu/litmus_device.cu")
-  target_include_directories(litmus_gpu_kernels PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
-                                                        "${PROJECT_SOURCE_DIR}/tests")
-  target_compile_definitions(litmus_gpu_kernels PRIVATE NDEBUG)
-  target_compile_options(litmus_gpu_kernels PRIVATE $<TARGET_PROPERTY:tandem_cuda_kernels,COMPILE_OPTIONS>)
-  set_target_properties(litmus_gpu_kernels PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
+  tandem_cuda_kernels(litmus_gpu_kernels "${PROJECT_SOURCE_DIR}/tests/gpu/memory/litmus_device.cu"
+                      ARCHITECTURES ${TANDEM_CUDA_ARCHITECTURES})
+  target_include_directories(litmus_gpu_kernels PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   foreach(name litmus_gpu_check stress_gpu_check)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:litmus_gpu_kernels>)
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")

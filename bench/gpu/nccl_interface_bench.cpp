@@ -13,7 +13,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "gpu/nccl_ranks.h"
+#include "gpu/nccl/nccl_ranks.h"
 #include "support/nccl_case.h"
 
 namespace tandem::check {

@@ -69,7 +69,7 @@ struct alignas(8) LLPacket {
 
 /// LL128 line: 112 bytes of data and an 8-byte flag. Each of eight threads has 16 bytes; the last one's hold the flag.
 /// It needs 128-byte stores of a warp that become visible as a whole, which no document promises. An architecture gets
-/// it once a litmus test has run there (tests/gpu/litmus_gpu_check.cpp; sm_90 has passed it).
+/// it once a litmus test has run there (tests/gpu/memory/litmus_gpu_check.cpp; sm_90 has passed it).
 struct alignas(16) LL128Line {
   std::uint32_t data[28];  ///< 112 bytes
   std::uint64_t unused;    ///< fills the line

@@ -1,9 +1,9 @@
 /// The contract of tandem/block.h, on PEs in real threads: the same cases and expectations as in the simulator
-/// (tests/sim/block_test.cpp) and on GPUs (tests/gpu/litmus_gpu_check.cpp).
+/// (tests/sim/block_test.cpp) and on GPUs (tests/gpu/memory/litmus_gpu_check.cpp).
 
 #include <gtest/gtest.h>
 
-#include "gpu/litmus_kernels.h"
+#include "gpu/memory/litmus_kernels.h"
 #include "support/block_cases.h"
 #include "support/host_pes.h"
 

@@ -22,7 +22,7 @@ struct OwnChoices {
       const Size end = i == 0 ? a.first_words : min((i + 1) * kRouteTile, kHeaderWords + choices);
       if (i * kRouteTile < end) send_ids(block, a, epoch, {i * kRouteTile, end}, choices);
     }
-    for_tiles(block.index(), block.count(), choices,
+    for_tiles(block.count() - 1 - block.index(), block.count(), choices,
               [&](Size i, Range tile) { send_weights(block, a, epoch, i, tile); });
   }
 

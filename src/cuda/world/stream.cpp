@@ -99,7 +99,7 @@ void CudaStream::copy(const world::Context& context, void* to, const void* from,
 
 void CudaStream::write_signal(const Context& context, Signal* word, const Epoch* from, Epoch value) {
   // A copy of eight bytes keeps to the copy engine: behind a copy it takes 2.5 us, a kernel 11 us (bench/NOTES.md).
-  // Stream order makes earlier work visible first (tests/gpu/litmus_gpu_check.cpp).
+  // Stream order makes earlier work visible first (tests/gpu/memory/litmus_gpu_check.cpp).
   const DeviceGuard current(use_.device);
   auto* const profiler = this->profiler();
   if (is_far(word)) {

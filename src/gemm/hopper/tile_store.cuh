@@ -8,89 +8,44 @@
 /// warpgroup takes it near the end of the tile's own computation. Otherwise it stays in shared memory until the sums
 /// are there.
 
-#include <cutlass/arch/barrier.h>
-
-#include "gemm/hopper/gemm_profiler.cuh"
-#include "gemm/hopper/groups/panel_walk.cuh"
 #include "gemm/hopper/groups/quantised_rows.cuh"
-#include "gemm/hopper/groups/stored_tile.cuh"
-#include "gemm/hopper/tile_box.cuh"
-#include "gemm/hopper/tile_scales.cuh"
-#include "gemm/hopper/tile_store_params.cuh"
-#include "gemm/hopper/tma.cuh"
+#include "gemm/hopper/storing_warp.cuh"
 
 namespace tandem::cuda {
 
-/// Element is the type of C, 16 bits or fp8. Scaled: the sums have scales. Gated: C has half of the tile's columns.
-/// Grouped: the tiles are those of a PanelTable. Quantised: the tile makes the scales of C's blocks. Late: scaled sums
-/// leave registers for boxes that are written late.
+/// The parameters are those of TileSlots.
 template <class Element, int TileM, int TileN, bool Scaled, bool Gated, bool Grouped = false, bool Quantised = false,
           bool Late = !Scaled>
-class TileStore {
-  static constexpr bool kIsFp8 = sizeof(Element) == 1;
-  using Bias = std::conditional_t<kIsFp8, cutlass::bfloat16_t, Element>;
-  static constexpr int kGroup = 128;  // threads
-  static constexpr int kGroups = 2;
-  static constexpr int kRows = TileM / kGroups;
-  static constexpr int kCols = TileN % 64 == 0 ? 64 : 32;  // columns of the product in a box
-  static constexpr int kKept = Gated ? kCols / 2 : kCols;  // columns of C in a box
-  static constexpr int kBoxes = TileN / kCols;
-  static constexpr int kSlots = 2;
-  static constexpr int kSlotBytes = kRows * kKept * static_cast<int>(sizeof(Element));
-  static constexpr int kLead = 8;  // tiles that a warpgroup may be ahead, at least the stages of the mainloop
-  static_assert(kRows == 64 && sizeof(Element) <= 2 && TileN % kCols == 0 && kBoxes >= kSlots);
-  static_assert(!Quantised || (kIsFp8 && Scaled && Gated && Grouped && TileN == 2 * kScaleBlock));
-  using Box = TileBox<Element, kKept>;
-  static constexpr int kPairs = Box::kPairs;
-  // A thread has 232 registers. The next tile's sums take TileN / 2, and addresses and the like about 40.
-  static constexpr int kFitting = cute::min(kBoxes, cute::max(0, 192 - TileN / 2) / kPairs);
+class TileStore : public StoringWarp<TileSlots<Element, TileM, TileN, Scaled, Gated, Grouped, Quantised, Late>> {
+  using Slots = TileSlots<Element, TileM, TileN, Scaled, Gated, Grouped, Quantised, Late>;
+  using Slots::adds_to;
+  using Slots::boxes_;
+  using Slots::group_;
+  using Slots::has_rows;
+  using Slots::kBoxes;
+  using Slots::kCols;
+  using Slots::kIsFp8;
+  using Slots::kKept;
+  using Slots::kPairs;
+  using Slots::kRows;
+  using Slots::kSlots;
+  using Slots::params_;
+  using Slots::phase;
+  using Slots::slot_address;
+  using Slots::storage_;
+  using typename Slots::Box;
 
  public:
-  /// Boxes that may be written while the next tile is computed, one each step. There is room for the others; without it
-  /// no box is deferred.
-  static constexpr int kMostPending = !Late || kIsFp8 || kBoxes - kFitting > kSlots ? 0 : kFitting;
-  /// Whether registers hold the addend, too. No tile has both an addend and deferred boxes.
-  static constexpr bool kKeepsAddends = kMostPending == kBoxes;
-  static constexpr bool kLoadsScales = Scaled;  ///< whether a warp calls load_scales()
-  static constexpr int kSlices = 1;             ///< a block computes the whole depth
-  /// If tiles are written late, other blocks may compute a part of the depth.
-  using Table =
-      std::conditional_t<Grouped, PanelTable, std::conditional_t<(kMostPending > 0), StreamKTileTable, TileTable>>;
-
-  using Scales = std::conditional_t<Scaled, TileScales<TileM, TileN, kGroups * kGroup / 32>, NoTileScales>;
-  struct alignas(1024) Storage {
-    std::byte slots[kGroups][kSlots][kSlotBytes];
-    cutlass::arch::ClusterTransactionBarrier ready[kGroups]
-                                                  [kSlots];  ///< there is room, with the addend if there is one
-    cutlass::arch::ClusterBarrier written[kGroups][kSlots];
-    unsigned stored[kLead];  ///< number of warps that have stored each of the last tiles, over all tiles at its place
-    Scales scales;
-  };
-
-  using Params = TileStoreParams<Bias>;
-  static Params params(const Gemm& gemm, const TileTable& table, const Context& context) {
-    return tile_store_params<Bias>(gemm, table, context, kRows, kKept);
-  }
-
-  __device__ static void prefetch(const Params& params, const TileTable& table) {
-    prefetch_tensor_map(&params.c[table.chunks[0].owner]);
-  }
-
-  /// Called by one thread, before a barrier of the block.
-  __device__ static void prepare(Storage& storage) {
-    for (int group = 0; group < kGroups; ++group)
-      for (int slot = 0; slot < kSlots; ++slot) {
-        storage.ready[group][slot].init(1);
-        storage.written[group][slot].init(kGroup / 32);
-      }
-    for (unsigned& stored : storage.stored) stored = 0;
-    storage.scales.prepare();
-    cutlass::arch::fence_barrier_init();
-  }
+  using Slots::kKeepsAddends;
+  using Slots::kMostPending;
+  using typename Slots::Params;
+  using typename Slots::Scales;
+  using typename Slots::Storage;
+  using typename Slots::Table;
 
   /// For thread `thread` of one warpgroup, or for the warp that stores its tiles.
   __device__ TileStore(const Params& params, Storage& storage, int group, int thread)
-      : params_(params), storage_(storage), group_(group), thread_(thread), scales_(storage.scales) {}
+      : StoringWarp<Slots>(params, storage, group), thread_(thread), scales_(storage.scales) {}
 
   /// Called before the steps of a tile.
   __device__ void begin(const WalkedTile& tile) {
@@ -144,72 +99,13 @@ class TileStore {
     }
   }
 
-  /// Runs the storing warp's part by one thread, tile by tile.
-  __device__ void store(const Table& table, int tile_m, const GemmProfiler& profiler) {
-    const int role = 2 + group_;
-    for (TileWalk<Table> walk(table); !walk.is_over(); walk.advance()) {
-      const auto tile = walk.tile();
-      if (tile.is_empty()) continue;
-      if (tile.gives()) {
-        signal_partial_sums(tile);
-        continue;
-      }
-      if (!has_rows(tile)) {
-        pass_slot();
-        notify(tile, profiler, role);
-        continue;
-      }
-      for (int i = 0; i < tile.others; ++i) params_.partial.await(tile.place + i, group_, params_.context);
-      if (adds_to(tile)) await_addend(tile, table, tile_m, profiler, role);
-      if (kKeepsAddends && adds_to(tile)) bring_addends(tile);
-      make_ready(tile, 0, boxes_);
-      make_ready(tile, 1, boxes_ + 1);
-      std::uint64_t begin = 0;
-      for (int i = 0; i < kBoxes; ++i, ++boxes_) {
-        const unsigned slot = boxes_ % kSlots;
-        storage_.written[group_][slot].wait(phase());
-        if (i == 0) begin = profiler.now();
-        if (tile.chunk->owner == params_.ring.copied_owner)
-          store_box_with_next(&params_.own_copy, slot_address(slot), col_of(tile, i), row_of(tile));
-        for (int copy = 0; copy < params_.copies; ++copy)
-          store_box(&params_.c[tile.chunk->owner + copy], slot_address(slot), col_of(tile, i), row_of(tile));
-        if (i == 0 || i + 1 == kBoxes) continue;
-        wait_for_reads<1>();  // the previous box has had time
-        make_ready(tile, i + 1, boxes_ + 1);
-      }
-      wait_for_stores();
-      profiler.add(role, {RecordKind::kStore, params_.to[tile.chunk->owner], Size{kBoxes} * kSlotBytes}, begin);
-      notify(tile, profiler, role);
-    }
-  }
-
  private:
-  /// Returns whether the warpgroup has rows of the tile to store. With scales it stores others, too.
-  template <class Tile>
-  __device__ bool has_rows(const Tile& tile) const {
-    if constexpr (Grouped && !Scaled)
-      return group_ * kRows < tile.rows;
-    else
-      return true;
-  }
-  // Boxes use the slots cyclically. Each barrier changes its phase once for each box of its slot.
-  __device__ std::uint32_t phase() const { return boxes_ / kSlots % 2; }
-  __device__ std::uint32_t slot_address(unsigned slot) const { return shared_address(storage_.slots[group_][slot]); }
-  __device__ bool adds_to(const WalkedTile& tile) const {
-    return params_.ring.arrived != nullptr && tile.chunk->owner != params_.ring.first_owner;
-  }
   __device__ Activation activation_of(const WalkedTile& tile) const {
     const bool complete = params_.ring.arrived == nullptr || tile.chunk->owner == params_.ring.last_owner;
     return complete ? params_.activation : Activation::kNone;
   }
-  __device__ int row_of(const WalkedTile& tile) const {
-    return tile.row - params_.shard_begin[tile.chunk->owner] + group_ * kRows;
-  }
   /// Returns the first of this thread's two rows of a tile. The other one is the eighth below it.
   __device__ int first_row() const { return group_ * kRows + thread_ / 32 * 16 + thread_ % 32 / 4; }
-  __device__ static int col_of(const WalkedTile& tile, int box) {
-    return (tile.column * TileN + box * kCols) / (kCols / kKept);
-  }
 
   /// Waits for room, calls put(slot), which writes, and signals that the slot was written.
   template <class Put>
@@ -390,65 +286,8 @@ class TileStore {
         put_kept<kPlace + 1>(slot);
     }
   }
-  /// Lets the warpgroup write box `box` of the tile, the `number`-th of all: the previous contents of its slot were
-  /// read.
-  __device__ void make_ready(const WalkedTile& tile, int box, unsigned number) {
-    if (adds_to(tile) && !kKeepsAddends) return load_addend(tile, box, number);
-    storage_.ready[group_][number % kSlots].arrive();
-  }
-  /// Waits until the warpgroup has used the next slot, of which nothing is stored.
-  __device__ void pass_slot() {
-    storage_.ready[group_][boxes_ % kSlots].arrive();
-    storage_.written[group_][boxes_ % kSlots].wait(phase());
-    ++boxes_;
-  }
-  /// The warpgroup computes its next part meanwhile.
-  __device__ void signal_partial_sums(const WalkedTile& tile) {
-    pass_slot();
-    params_.partial.signal(tile.place, group_);
-  }
-  /// Hands the addend to the warpgroup, box by box as it takes them.
-  __device__ void bring_addends(const WalkedTile& tile) {
-    for (int i = 0; i < kSlots; ++i) load_addend(tile, i, boxes_ + i);
-    for (int i = 0; i < kBoxes; ++i, ++boxes_) {
-      storage_.written[group_][boxes_ % kSlots].wait(phase());
-      if (i + kSlots < kBoxes) load_addend(tile, i + kSlots, boxes_ + kSlots);
-    }
-  }
-  __device__ void load_addend(const WalkedTile& tile, int box, unsigned number) {
-    const unsigned slot = number % kSlots;
-    auto& ready = storage_.ready[group_][slot];
-    ready.arrive_and_expect_tx(kSlotBytes);
-    load_box(&params_.received[tile.chunk->owner], slot_address(slot), col_of(tile, box), row_of(tile), &ready);
-  }
 
-  __device__ void await_addend(const WalkedTile& tile, const TileTable& table, int tile_m, const GemmProfiler& profiler,
-                               int role) const {
-    const TableChunk& chunk = *tile.chunk;
-    const Epoch tiles = static_cast<Epoch>((chunk.end - chunk.begin + tile_m - 1) / tile_m * table.columns);
-    const Signal* const word = params_.ring.arrived + chunk.slot;
-    const Epoch expected = load_relaxed(params_.ring.epoch) * tiles;
-    const std::uint64_t begin = profiler.now();
-    wait_before_tma(params_.context, word, expected);
-    profiler.add(role, {RecordKind::kWait, word, expected, static_cast<unsigned>(Cmp::kGe), 1}, begin);
-  }
-
-  /// Called when the tile's stores of this warp are done. The later of the two warps sends the notification.
-  __device__ void notify(const WalkedTile& tile, const GemmProfiler& profiler, int role) {
-    Signal* const word = params_.word[tile.number];
-    if (word == nullptr) return;
-    const std::uint64_t begin = profiler.now();
-    if (!is_second_to_store(storage_.stored[signals_sent_++ % kLead])) return;
-    for (int copy = 0; copy < params_.copies; ++copy) add_release(&params_.word[tile.number + copy]->value, 1);
-    profiler.add(role, {RecordKind::kSignal, word, 1, static_cast<unsigned>(SignalOp::kAdd), 1}, begin);
-  }
-
-  const Params& params_;
-  Storage& storage_;
-  const int group_;
   const int thread_;
-  unsigned boxes_ = 0;
-  unsigned signals_sent_ = 0;
   int pending_ = 0;  // boxes of the previous tile in kept_
   int awaited_ = 0;  // boxes of this tile's addend that are not here yet
   std::uint32_t kept_[kMostPending > 0 ? kMostPending : 1][kPairs];

@@ -1,8 +1,10 @@
 #include "host/world/devices.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "host/bell.h"
 #include "host/grid.h"
@@ -114,9 +116,18 @@ std::unique_ptr<world::Profiler> HostDevices::make_profiler(const world::Profile
 
 namespace tandem::world {
 
+/// The devices stay for worlds that are destroyed at the program's end. A child of fork has none of the threads that
+/// belong to its parent's streams, so it has devices of its own.
 Devices& host_devices() {
-  static host::HostDevices& all = *new host::HostDevices;  // stays for worlds that are destroyed at the program's end
-  return all;
+  struct OfProcess {
+    const ::pid_t process = ::getpid();
+    host::HostDevices devices;
+  };
+  static std::atomic<OfProcess*> all{new OfProcess};
+  OfProcess* found = all;
+  if (found->process == ::getpid()) return found->devices;
+  auto made = std::make_unique<OfProcess>();
+  return (all.compare_exchange_strong(found, made.get()) ? made.release() : found)->devices;
 }
 
 }  // namespace tandem::world

@@ -17,6 +17,24 @@ constexpr std::size_t kOfRecord = 128;
 
 }  // namespace
 
+/// Returns whether the message stays in use, since its data is written later.
+bool Proxy::take(View message) {
+  stays_in_use_ = false;
+  receive(message);
+  if (stays_in_use_) kept_.push_back({message});
+  return stays_in_use_;
+}
+
+/// Releases the messages whose data is written. One mark serves all of a step.
+void Proxy::release_messages() {
+  if (!kept_.empty() && !kept_.back().writes) {
+    const std::uint64_t mark = setup_.access->mark_writes();
+    for (auto last = kept_.rbegin(); last != kept_.rend() && !last->writes; ++last) last->writes = mark;
+  }
+  for (; !kept_.empty() && setup_.access->are_written(*kept_.front().writes); kept_.pop_front())
+    endpoint_->release(kept_.front().message);
+}
+
 void Proxy::receive(View message) {
   const auto header = keys_.open(message, plain_);
   if (!header) {

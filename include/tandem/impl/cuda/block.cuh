@@ -9,6 +9,7 @@
 ///   state.cuh      place in the team and the grid, barriers, epochs
 ///   memory.cuh     loads, stores, copies, multicast
 ///   sums.cuh       sums, maxima and prefix sums over fragments
+///   keys.cuh       ranks by keys, tables, elements for all threads
 ///   signals.cuh    signals, waits, puts, gets, atomics
 ///   packets.cuh    packets, which are their own signal
 
