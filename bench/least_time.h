@@ -52,8 +52,9 @@ inline double least_bytes_of_a_link(const CollectiveCase& c, bool is_mesh) {
     case Collective::kSendRecv:
     case Collective::kExchange:
       return bytes;
+    default:  // a new collective has no known bound
+      return 0;
   }
-  return 0;
 }
 
 inline double us_of(double bytes, double gbps) {

@@ -80,13 +80,13 @@ def text_option(name: str, value: object) -> str:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, str):
-        raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a text")
+        raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a string")
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise errors.InvalidArgument(f"{name}: {shown(value)} given, allowed is valid Unicode") from error
     if not value:
-        raise errors.InvalidArgument(f"{name}: '' given, allowed is a text that is not empty")
+        raise errors.InvalidArgument(f"{name}: '' given, allowed is a string that is not empty")
     if "\0" in value:
         raise errors.InvalidArgument(f"{name}: {shown(value)} given, allowed is text without NUL")
     return value

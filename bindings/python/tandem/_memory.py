@@ -104,7 +104,7 @@ def _of_interface(name: str, value: Any, interface: dict[str, Any], is_gpu: bool
     size = int(text[2:])
     dtype = getattr(getattr(value, "dtype", None), "name", "")
     if dtype not in TYPES:
-        dtype = f"{_KINDS.get(text[1], text)}{8 * size}"
+        dtype = f"{_KINDS[text[1]]}{8 * size}" if text[1] in _KINDS else dtype or text
     if text[0] == ">":
         raise errors.InvalidType(f"{name}: elements in the other byte order given, allowed is that of this computer")
     _check_strides(name, shape, interface.get("strides"), size)

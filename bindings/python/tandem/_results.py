@@ -118,7 +118,7 @@ class Result:
     def __repr__(self) -> str:
         return (
             f"<{self.op} of {self._size()} {self.dtype} on {self.pes} PEs of {self.machine}: "
-            f"{self.time_us:.2f} us predicted, {self.algorithm}>"
+            f"{self.time_us:.2f} us predicted, {self.algorithm}{'; assumed: ' if self.assumption else ''}{self.assumption}>"
         )
 
     def _size(self) -> str:

@@ -57,7 +57,8 @@ def run_json(arguments: Sequence[str], timeout_s: float | None = None) -> Any:
         return json.loads(output)
     text = message.strip().removeprefix("tandem: ") or f"the tool ended with code {process.returncode}"
     text = re.sub(r"^OP: ", "op: ", text)
-    text = re.sub(r"(?<!\S)--([a-z][a-z-]*)", lambda m: _argument(m.group(1)), text)
+    # Commands between backticks stay as they are.
+    text = re.sub(r"`[^`]*`|(?<!\S)--([a-z][a-z-]*)", lambda m: _argument(m.group(1)) if m.group(1) else m.group(), text)
     raise (errors.InvalidArgument if process.returncode == 2 else errors.Failure)(text)
 
 

@@ -190,6 +190,13 @@ def test_check_refuses():
         assert next(iter(arguments if len(arguments) == 1 else [list(arguments)[-1]])) in str(caught.value)
 
 
+def test_errors_of_the_tool_keep_commands():
+    with pytest.raises(tandem.InvalidArgument) as caught:
+        tandem.check("send_recv", algorithm="ring", pes=2, broken="x")
+    assert str(caught.value).startswith("broken: 'x' given")
+    assert "`tandem check OP --mutants --list`" in str(caught.value)
+
+
 def test_check_is_ended_in_time():
     with pytest.raises(TimeoutError):
         tandem.check("all", schedules=100000, timeout_s=0.5)

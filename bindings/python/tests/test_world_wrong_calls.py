@@ -82,6 +82,11 @@ def test_collectives(world, name):
             refused(call, x, root=root)
 
 
+def test_types_have_the_names_of_numpy(world):
+    with pytest.raises(tandem.InvalidType, match="x: complex64 elements given, allowed are float32"):
+        world.all_reduce(numpy.ones(3, "c8"))
+
+
 def test_scatter_and_messages(world):
     x = numpy.ones(2)
     for wrong in NO_ARRAYS:

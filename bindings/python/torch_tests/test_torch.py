@@ -22,6 +22,14 @@ def test_values_and_gradients(processes, tmp_path):
         assert text.splitlines() == ["all equal"] * len(programs)
 
 
+def test_the_example_of_a_layer():
+    script = Path(__file__).resolve().parents[3] / "examples/python/torch_linear.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 ranks: the product is right")
+
+
 def test_async_tp_of_pytorch_ends_in_our_operators(tmp_path):
     for text in run("program_async_tp.py", 2, tmp_path):
         assert text.endswith("all equal")

@@ -49,7 +49,7 @@ std::span<const Algorithm> all_reduce_algorithms() {
       {{kThis, "copy_engine", "copy engines bring each PE its shard of all inputs and spread the sums", true, true,
         kOutput},
        make_copied_reduce<kThis>},
-      {{kThis, "multimem", "one shot through the switch; needs multicast", true, false, kNeither},
+      {{kThis, "multimem", "one shot through the switch; needs multicast, which CPUs do by software", true, false, kNeither},
        make_plan<kThis, AllReduceMultimem>,
        multimem_unfit},
       {{kThis, "ring", "reduce phase and broadcast phase over n chunks in a ring", false, false, kOutput},

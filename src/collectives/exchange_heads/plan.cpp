@@ -18,14 +18,14 @@ namespace {
 
 using kernels::ExchangeSegments;
 
-const char* const kCall = "exchange_heads";
+const char* const kExchangeHeads = "exchange_heads";
 
-class Plan final : public ExchangeHeadsPlan {
+class ExchangePlan final : public ExchangeHeadsPlan {
  public:
-  Plan(World& world, const ExchangeHeadsOptions& o)
+  ExchangePlan(World& world, const ExchangeHeadsOptions& o)
       : ExchangeHeadsPlan(world, o), team_(world.team()), grid_{o.blocks, ExchangeSegments::kThreads} {
     world.check_launch<ExchangeSegments>(grid_);
-    kernels::PlanSetup setup(world, team_, kCall, grid_.blocks, o.max_rows);
+    kernels::PlanSetup setup(world, team_, kExchangeHeads, grid_.blocks, o.max_rows);
     args_.count = static_cast<int>(o.segments.size());
     args_.to_heads = o.direction == HeadsDirection::kToHeads;
     ExchangeSegments::prepare(setup, args_);
@@ -48,14 +48,15 @@ class Plan final : public ExchangeHeadsPlan {
 
 void check_number(const std::string& what, Size value, Size least, Size most) {
   if (value < least || value > most)
-    throw InvalidArgument(fmt::format("{}: {} given to {}, allowed are {} to {}", what, value, kCall, least, most));
+    throw InvalidArgument(
+        fmt::format("{}: {} given to {}, allowed are {} to {}", what, value, kExchangeHeads, least, most));
 }
 
 void check(const ExchangeHeadsOptions& o, const Machine& machine) {
   constexpr Size kMostRows = Size{1} << 24, kMostSegment = Size{1} << 20;
   if (std::find(std::begin(kDTypes), std::end(kDTypes), o.type) == std::end(kDTypes))
     throw InvalidArgument(
-        fmt::format("type: {} given to {}, allowed are the values of DType", static_cast<int>(o.type), kCall));
+        fmt::format("type: {} given to {}, allowed are the values of DType", static_cast<int>(o.type), kExchangeHeads));
   check_number("segments", static_cast<Size>(o.segments.size()), 1, kExchangedTensors);
   for (std::size_t i = 0; i < o.segments.size(); ++i)
     check_number(fmt::format("segments[{}]", i), o.segments[i], 1, kMostSegment);
@@ -65,15 +66,15 @@ void check(const ExchangeHeadsOptions& o, const Machine& machine) {
 }
 
 /// A buffer of a call.
-struct Buffer {
+struct ExchangedBuffer {
   std::string name;
   const std::byte* address;
   Size bytes;
   bool is_output;
 };
 
-std::vector<Buffer> buffers_of(const ExchangeHeadsOptions& o, const ExchangeHeadsCall& call, int pes) {
-  std::vector<Buffer> all;
+std::vector<ExchangedBuffer> buffers_of(const ExchangeHeadsOptions& o, const ExchangeHeadsCall& call, int pes) {
+  std::vector<ExchangedBuffer> all;
   for (std::size_t i = 0; i < call.tensors.size(); ++i) {
     const ExchangedTensor& one = call.tensors[i];
     const Size bytes = call.rows * pes * o.segments[i] * size_of(o.type);
@@ -88,26 +89,26 @@ void check(const ExchangeHeadsOptions& o, const World& world, const ExchangeHead
   const auto tensors = static_cast<Size>(o.segments.size());
   check_number("tensors", static_cast<Size>(call.tensors.size()), tensors, tensors);
   if (call.rows == 0) return;
-  const std::vector<Buffer> buffers = buffers_of(o, call, world.num_pes());
-  for (const Buffer& one : buffers) {
+  const std::vector<ExchangedBuffer> buffers = buffers_of(o, call, world.num_pes());
+  for (const ExchangedBuffer& one : buffers) {
     if (one.address == nullptr)
-      throw InvalidArgument(fmt::format("{}: none given to {}, allowed is {}", one.name, kCall,
+      throw InvalidArgument(fmt::format("{}: none given to {}, allowed is {}", one.name, kExchangeHeads,
                                         one.is_output ? "a heap buffer" : "memory of this PE"));
     const auto alignment = static_cast<std::uintptr_t>(size_of(o.type));
     if (reinterpret_cast<std::uintptr_t>(one.address) % alignment != 0)
       throw InvalidArgument(fmt::format("{}: {} given to {}, allowed are multiples of {} bytes", one.name,
-                                        fmt::ptr(one.address), kCall, alignment));
-    kernels::check_held(world, one.name, one.address, one.bytes, kCall);
+                                        fmt::ptr(one.address), kExchangeHeads, alignment));
+    kernels::check_held(world, one.name, one.address, one.bytes, kExchangeHeads);
   }
   for (std::size_t i = 0; i < call.tensors.size(); ++i)
     if (is_local_handle(call.tensors[i].out))
-      throw InvalidArgument(
-          fmt::format("tensors[{}].out: memory that peers do not reach given to {}, allowed is the heap's", i, kCall));
-  for (const Buffer& a : buffers)
-    for (const Buffer& b : buffers)
+      throw InvalidArgument(fmt::format(
+          "tensors[{}].out: memory that peers do not reach given to {}, allowed is the heap's", i, kExchangeHeads));
+  for (const ExchangedBuffer& a : buffers)
+    for (const ExchangedBuffer& b : buffers)
       if (a.is_output && &a != &b && a.address < b.address + b.bytes && b.address < a.address + a.bytes)
-        throw InvalidArgument(
-            fmt::format("{}, {}: buffers that overlap given to {}, allowed are separate ones", b.name, a.name, kCall));
+        throw InvalidArgument(fmt::format("{}, {}: buffers that overlap given to {}, allowed are separate ones", b.name,
+                                          a.name, kExchangeHeads));
 }
 
 }  // namespace
@@ -119,18 +120,20 @@ std::unique_ptr<ExchangeHeadsPlan> make_exchange_heads(World& world, const Excha
   check(options, world.machine());
   const Team team = world.team();
   if (!team.one_node())
-    throw Unsupported(fmt::format("{}: needs stores to all PEs, which {} nodes do not have", kCall, team.nodes()));
+    throw Unsupported(
+        fmt::format("{}: needs stores to all PEs, which {} nodes do not have", kExchangeHeads, team.nodes()));
   ExchangeHeadsOptions complete = options;
   if (options.blocks == 0)
     complete.blocks = static_cast<int>(std::clamp<Size>(
         options.max_rows * team.size, 1, Size{ExchangeSegments::kBlocksPerSm} * world.machine().gpu.sm_count));
-  const std::string what = fmt::format("{} {} to {} of at most {} rows of {} in {} blocks", kCall, name(options.type),
-                                       options.direction == HeadsDirection::kToHeads ? "heads" : "rows",
-                                       options.max_rows, fmt::join(options.segments, " and "), complete.blocks);
+  const std::string what =
+      fmt::format("{} {} to {} of at most {} rows of {} in {} blocks", kExchangeHeads, name(options.type),
+                  options.direction == HeadsDirection::kToHeads ? "heads" : "rows", options.max_rows,
+                  fmt::join(options.segments, " and "), complete.blocks);
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&]() -> const std::string& { return what; });
   detail::NotedAllocations allocations = world.note_allocations();
   const std::size_t number = world.calls() != nullptr ? world.calls()->add(what, team) : 0;
-  auto plan = std::make_unique<Plan>(world, complete);
+  auto plan = std::make_unique<ExchangePlan>(world, complete);
   const bool has_default_blocks = options.blocks == 0;
   plan->choices_ = {{"blocks", std::to_string(complete.blocks),
                      has_default_blocks ? OptionSource::kRule : OptionSource::kCaller,

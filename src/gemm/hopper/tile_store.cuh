@@ -9,7 +9,7 @@
 /// are there.
 
 #include "gemm/hopper/groups/quantised_rows.cuh"
-#include "gemm/hopper/storing_warp.cuh"
+#include "gemm/hopper/store/storing_warp.cuh"
 
 namespace tandem::cuda {
 

@@ -14,7 +14,7 @@ namespace host_gemm {
 namespace {
 
 const Kernels& kernels() {
-#if defined(TANDEM_HAVE_AVX2)
+#if TANDEM_HAS_AVX2_KERNELS
   static const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (avx2) return kAvx2Kernels;
 #endif

@@ -7,6 +7,13 @@
 
 #include <cstdint>
 
+/// Kernels for AVX2 are compiled for each x86-64 processor, unless the build leaves them out.
+#if defined(__x86_64__) && !defined(TANDEM_WITHOUT_AVX2)
+#define TANDEM_HAS_AVX2_KERNELS 1
+#else
+#define TANDEM_HAS_AVX2_KERNELS 0
+#endif
+
 namespace tandem::host_gemm {
 
 /// A tile of kMr x kNr elements of C stays in registers.
@@ -25,7 +32,7 @@ struct Kernels {
 };
 
 extern const Kernels kGenericKernels;
-#if defined(TANDEM_HAVE_AVX2)
+#if TANDEM_HAS_AVX2_KERNELS
 extern const Kernels kAvx2Kernels;
 #endif
 

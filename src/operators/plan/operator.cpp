@@ -19,7 +19,7 @@
 namespace tandem {
 
 ops::BufferWords ops::make_buffer_words(World& world) {
-  return {world.heap().signals(world.num_pes(), "operator ended"), world.heap().epochs(1, "operator begun")};
+  return {world.heap().signals(world.num_pes(), "operator released"), world.heap().epochs(1, "operator acquired")};
 }
 
 GemmWorkspace ops::make_gemm_workspace(World& world) {
@@ -29,6 +29,16 @@ GemmWorkspace ops::make_gemm_workspace(World& world) {
 }
 
 namespace {
+
+// Plans hold each other, as the options ask for it. From outside to inside:
+//
+//   NormedPlan               a norm of sums, behind the operator
+//     SuitableForm           one of two plans, by the rows of a run
+//       AllGatherGemm        the sequential form, for few rows
+//       DoubleBufferedPlan   two plans in turns, on GPUs within a node
+//         AllGatherGemm, AllGatherGemm
+//
+// OnePe takes the place of all but NormedPlan in a world of one PE.
 
 std::unique_ptr<OperatorPlan> make_plan(World& world, Operator op, ops::Settings settings) {
   settings.begin_share(0);

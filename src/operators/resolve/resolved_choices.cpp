@@ -48,7 +48,10 @@ std::vector<OptionChoice> describe_choices(Operator op, const ResolvedOptions& r
   }
   if (resolved.narrow_rows > 0)
     add_rows("narrow_rows", resolved.narrow_rows, "rows up to which sequential runs take tiles of 128 columns");
-  add_rule("double_buffered", resolved.double_buffered ? "yes" : "no", "on GPUs within a node of several PEs");
+  if (resolved.double_buffered)
+    add_rule("double_buffered", "yes", "on GPUs within a node of several PEs");
+  else
+    add_rule("double_buffered", "no", "only on GPUs within a node of several PEs");
   return choices;
 }
 

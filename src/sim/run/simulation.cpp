@@ -14,7 +14,7 @@
 
 namespace tandem {
 
-namespace {
+namespace sim {
 
 /// Host programs meet here.
 struct HostBarrier {
@@ -128,6 +128,10 @@ class SimWorld : public detail::WorldBackend {
   std::vector<std::shared_ptr<sim::SimStream>> streams_;  // work may outlive the program's handle
 };
 
+}  // namespace sim
+
+namespace {
+
 /// A machine that a simulation can ask for its figures.
 const Machine& with_figures(const Machine& machine) {
   if (machine.gpu.sm_count < 1 || machine.gpu.block_hbm_gbps.points.empty() || machine.link.store_gbps.points.empty() ||
@@ -142,9 +146,9 @@ const Machine& with_figures(const Machine& machine) {
 class Simulation::TimelineProfiler : public sim::TimelineProfiler {};
 
 struct Simulation::Hosts {
-  HostBarrier barrier;
+  sim::HostBarrier barrier;
   CallRecords records;
-  std::vector<std::unique_ptr<SimWorld>> backends = {};
+  std::vector<std::unique_ptr<sim::SimWorld>> backends = {};
   std::vector<std::unique_ptr<World>> worlds = {};
 };
 
@@ -173,7 +177,7 @@ void Simulation::run(const std::function<void(World&)>& program) {
   hosts_.reset(new Hosts{{.size = simulator_->num_pes()}, CallRecords(simulator_->num_pes())});
   auto& [barrier, records, backends, worlds] = *hosts_;
   for (int pe = 0; pe < simulator_->num_pes(); ++pe) {
-    backends.push_back(std::make_unique<SimWorld>(*simulator_, pe, barrier, records));
+    backends.push_back(std::make_unique<sim::SimWorld>(*simulator_, pe, barrier, records));
     worlds.push_back(std::make_unique<World>(*backends.back()));
     sim::Actor& host = engine.spawn(
         simulator_->late(sim::Schedule::Point::kHostStart, pe),

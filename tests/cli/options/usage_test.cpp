@@ -51,9 +51,11 @@ const std::vector<BadInput> kBadInputs = {
     {"run", "OP"},
     {"run all_redcue", "all_redcue"},
     {"bench all_redcue", "all_redcue"},
-    {"run AllReduce", "gemm_all_reduce; did you mean all_reduce?"},
+    {"run AllReduce", "OP: 'AllReduce' given; did you mean all_reduce? Allowed is one of all_reduce, "},
     {"run all_reduce --speed 9", "--speed: no such option; did you mean --seed? (tandem run --help)"},
     {"run all_reduce --size 1M", "--size: no such option; did you mean --bytes?"},
+    {"run all_reduce -b 1M", "-b: no such option; did you mean --bytes?"},
+    {"bench all_reduce --bytes 1K", "--bytes: no such option; did you mean -b?"},
     {"bench all_reduce --ranks=8", "--ranks: no such option; did you mean --pes?"},
     {"run all_reduce broadcast scatter", "'broadcast': not expected here"},
     // Backends.

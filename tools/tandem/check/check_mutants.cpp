@@ -148,8 +148,8 @@ checker::Mutant choose_mutant(const std::string& text, std::vector<CheckCase>& c
   std::erase_if(cases, [&](const CheckCase& one) { return names.count(one.name()) == 0; });
   if (cases.empty())
     throw InvalidArgument(
-        fmt::format("--break: '{}' given, which no configuration reaches; `tandem check --mutants --json -` names all "
-                    "mutants, as 'wait dropped at src/collectives/x.h:35'",
+        fmt::format("--break: '{}' given, which no configuration reaches; `tandem check OP --mutants --list` names "
+                    "those of an operation, as 'wait dropped at src/collectives/x.h:35'",
                     text));
   return mutant;
 }

@@ -27,6 +27,7 @@ Result run_subject(const Subject& subject, const RunOptions& a, const HostJob& j
     return run_layer_on_host(run, run.size, job);
   }
   const CollectiveRun run = make_collective_run(std::get<Collective>(subject), a, job.pes);
+  check_size(run, bytes_of(a), job.pes);
   return run_collective_on_host(run, job, bytes_of(a));
 }
 

@@ -26,8 +26,7 @@ ExpertModel expert_model(const Arguments& a) {
     if (text == model.name) return model;
     names.emplace_back(model.name);
   }
-  throw InvalidArgument(fmt::format("--model: '{}' given, allowed is one of {}{}", text, fmt::join(names, ", "),
-                                    did_you_mean(text, names)));
+  throw InvalidArgument(not_one_of("--model", text, names));
 }
 
 ExpertOptions expert_options(const Arguments& a) {

@@ -82,8 +82,7 @@ Subject parse_subject(const std::string& text) {
     if (text == name(op)) return op;
     names.emplace_back(name(op));
   }
-  throw InvalidArgument(
-      fmt::format("OP: '{}' given, allowed is one of {}{}", text, fmt::join(names, ", "), did_you_mean(text, names)));
+  throw InvalidArgument(not_one_of("OP", text, names));
 }
 
 void check_peer(const Subject& subject, const Arguments& a) {

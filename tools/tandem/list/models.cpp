@@ -51,8 +51,7 @@ Shape layer_shape(const std::string& name) {
   if (found != layers().end()) return {kModelRows, found->n, found->k};
   std::vector<std::string> names;
   for (const Layer& layer : layers()) names.push_back(layer.name);
-  throw InvalidArgument(fmt::format("--model: '{}' given, allowed is one of {}{}", name, fmt::join(names, ", "),
-                                    did_you_mean(name, names)));
+  throw InvalidArgument(not_one_of("--model", name, names));
 }
 
 }  // namespace tandem::cli

@@ -22,8 +22,8 @@ int count_pes(const Machine& machine, const Arguments& a) {
   constexpr int most = 1 << 20;
   const int most_nodes = virtual_nodes ? most / node : machine.max_nodes;
   if (*a.nodes > most_nodes)
-    throw InvalidArgument(
-        fmt::format("--nodes: {} given, allowed on {} is 1 to {}", *a.nodes, machine.name, most_nodes));
+    throw InvalidArgument(fmt::format("--nodes: {} given, allowed on {} is {}", *a.nodes, machine.name,
+                                      most_nodes == 1 ? "1" : fmt::format("1 to {}", most_nodes)));
   const int pes = *a.nodes * node;
   if (a.pes && *a.pes != pes)
     throw InvalidArgument(fmt::format("--pes: {} given, but {} nodes of {} PEs are {}; give one of the two", *a.pes,

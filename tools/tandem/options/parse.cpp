@@ -45,7 +45,7 @@ std::vector<std::string> with_help_as_option(std::vector<std::string> words) {
 
 std::optional<CommandOptions> parse_command(const std::vector<std::string>& words) {
   AllOptions all;
-  CLI::App app("Communication and computation programmed together, on simulated machines.", "tandem");
+  CLI::App app("Communication and computation programmed together: on GPUs, on CPUs and in a simulator.", "tandem");
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", fmt::format("tandem {}, {}", version(), cuda_build()));
   add_commands(app, all);

@@ -11,7 +11,8 @@
 namespace tandem::cli {
 
 Progress::Progress(int parts, int done) : parts_(std::max(1, parts)), done_parts_(done) {
-  if (::isatty(STDERR_FILENO) != 0) drawer_ = std::thread([this] { draw_until_done(); });
+  writes_lines_ = ::isatty(STDERR_FILENO) == 0;
+  if (!writes_lines_) drawer_ = std::thread([this] { draw_until_done(); });
 }
 
 Progress::~Progress() {
@@ -31,18 +32,23 @@ void Progress::begin(const std::string& what) {
 void Progress::advance(int parts) {
   const std::lock_guard lock(mutex_);
   done_parts_ = std::min(done_parts_ + parts, parts_);
+  const auto now = Clock::now();
+  if (!writes_lines_ || now - written_ < std::chrono::minutes(1)) return;
+  written_ = now;
+  note(progress_line(done_parts_, parts_, seconds_until(now), what_) + "\n");
+}
+
+long Progress::seconds_until(Clock::time_point now) const {
+  return std::chrono::duration_cast<std::chrono::seconds>(now - started_).count();
 }
 
 void Progress::draw_until_done() {
-  using Clock = std::chrono::steady_clock;
   constexpr auto timeout = std::chrono::seconds(2);
   constexpr auto period = std::chrono::milliseconds(200);
-  const auto begin = Clock::now();
   std::unique_lock lock(mutex_);
   if (changed_.wait_for(lock, timeout, [this] { return done_; })) return;
   while (!done_) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
-    note("\r\033[K" + progress_line(done_parts_, parts_, seconds, what_));
+    note("\r\033[K" + progress_line(done_parts_, parts_, seconds_until(Clock::now()), what_));
     changed_.wait_for(lock, period, [this] { return done_; });
   }
   note("\r\033[K");

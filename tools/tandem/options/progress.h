@@ -1,6 +1,8 @@
 #pragma once
-/// A progress bar on standard error, for commands of more than two seconds on a terminal.
+/// A progress bar on standard error, for commands of more than two seconds on a terminal. Elsewhere it is a line a
+/// minute.
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -10,8 +12,7 @@ namespace tandem::cli {
 
 class Progress {
  public:
-  /// `parts` is the number of parts of the work, `done` the number done before. Nothing is drawn if standard error is
-  /// not a terminal.
+  /// `parts` is the number of parts of the work, `done` the number done before.
   explicit Progress(int parts, int done = 0);
   /// Draws nothing: for programs that call the tool's functions.
   static Progress silent() { return Progress(); }
@@ -21,14 +22,21 @@ class Progress {
 
   /// Names the part that starts now.
   void begin(const std::string& what);
-  /// Adds `parts` to the finished parts.
+  /// Adds `parts` to the finished parts. Where standard error is no terminal, writes a line if the last one is a minute
+  /// old.
   void advance(int parts = 1);
 
  private:
   Progress() : parts_(1), done_parts_(0) {}
+  using Clock = std::chrono::steady_clock;
+
   void draw_until_done();
+  long seconds_until(Clock::time_point now) const;
 
   const int parts_;
+  const Clock::time_point started_ = Clock::now();
+  Clock::time_point written_ = started_;
+  bool writes_lines_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   int done_parts_;

@@ -52,11 +52,9 @@ std::vector<std::string> option_names(const CLI::App& app) {
 
 /// The names that other tools use for an option.
 std::string suggestion(const std::string& option, const std::vector<std::string>& names) {
-  constexpr std::pair<const char*, const char*> others[] = {{"--size", "--bytes"},
-                                                            {"--ranks", "--pes"},
-                                                            {"--gpus", "--pes"},
-                                                            {"--algorithm", "--algo"},
-                                                            {"--iters", "--iterations"}};
+  constexpr std::pair<const char*, const char*> others[] = {
+      {"--size", "--bytes"},       {"--ranks", "--pes"}, {"--gpus", "--pes"}, {"--algorithm", "--algo"},
+      {"--iters", "--iterations"}, {"-b", "--bytes"},    {"--bytes", "-b"},   {"--size", "-b"}};
   for (const auto& [other, ours] : others)
     if (option == other && std::find(names.begin(), names.end(), ours) != names.end())
       return fmt::format("; did you mean {}?", ours);
@@ -86,6 +84,12 @@ std::string did_you_mean(const std::string& text, const std::vector<std::string>
     best = name;
   }
   return best.empty() ? "" : fmt::format("; did you mean {}?", best);
+}
+
+std::string not_one_of(const std::string& argument, const std::string& text, const std::vector<std::string>& names) {
+  const std::string similar = did_you_mean(text, names);
+  return fmt::format("{}: '{}' given{} one of {}", argument, text,
+                     similar.empty() ? ", allowed is" : similar + " Allowed is", fmt::join(names, ", "));
 }
 
 void check_subcommand(const CLI::App& app, const std::string& word) {

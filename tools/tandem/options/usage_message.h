@@ -14,6 +14,10 @@ namespace tandem::cli {
 /// Returns "; did you mean all_reduce?" if one of `names` is similar to `text`, else "".
 std::string did_you_mean(const std::string& text, const std::vector<std::string>& names);
 
+/// Returns "OP: 'all_redcue' given; did you mean all_reduce? Allowed is one of ..." for a `text` that is not one of
+/// `names`.
+std::string not_one_of(const std::string& argument, const std::string& text, const std::vector<std::string>& names);
+
 /// Throws InvalidArgument if `word` is not a subcommand of `app`.
 void check_subcommand(const CLI::App& app, const std::string& word);
 

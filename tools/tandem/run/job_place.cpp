@@ -7,6 +7,7 @@
 
 #include "bootstrap/local/environment.h"
 #include "tandem/error.h"
+#include "tools/tandem/main/console.h"
 
 namespace tandem::cli {
 
@@ -40,6 +41,16 @@ JobPlace place_of_job(const Arguments& a, int otherwise) {
   place.pes = place.by_processes ? *world : a.pes.value_or(otherwise);
   if (place.pes < 1) throw InvalidArgument(fmt::format("--pes: {} given, allowed is 1 or more", place.pes));
   return place;
+}
+
+void note_simulations_of_a_job() {
+  const auto rank = launched("RANK", "SLURM_PROCID");
+  const auto world = launched("WORLD_SIZE", "SLURM_NTASKS");
+  if (rank != 0 || world.value_or(1) < 2) return;
+  complain(
+      fmt::format("each of the {} processes of this job simulates all PEs by itself; --backend host or --backend "
+                  "cuda runs one PE in each",
+                  *world));
 }
 
 }  // namespace tandem::cli

@@ -16,4 +16,7 @@ struct JobPlace {
 /// differ.
 JobPlace place_of_job(const Arguments& arguments, int otherwise);
 
+/// Writes a note if a launcher started several processes, each of which simulates all PEs by itself.
+void note_simulations_of_a_job();
+
 }  // namespace tandem::cli

@@ -8,6 +8,7 @@
 #include "tools/tandem/main/commands.h"
 #include "tools/tandem/main/gpu.h"
 #include "tools/tandem/options/json_file.h"
+#include "tools/tandem/run/job_place.h"
 #include "tools/tandem/run/run_collective.h"
 #include "tools/tandem/run/run_operator.h"
 
@@ -28,6 +29,7 @@ Result run_subject(const Subject& subject, const RunOptions& a, Pictures& pictur
   }
   const CollectiveRun collective_run = make_collective_run(std::get<Collective>(subject), a, setup.pes);
   const Size bytes = bytes_of(a);
+  check_size(collective_run, bytes, setup.pes);
   note_cost(collective_run, setup);
   Progress progress(parts_of(collective_run));
   return run_collective(collective_run, setup, bytes, pictures, progress);
@@ -41,6 +43,7 @@ int execute(const RunOptions& arguments) {
   check_json_file(arguments, {arguments.trace, arguments.report, arguments.svg});
   if (arguments.on_gpus()) return run_on_gpus(arguments);
   if (arguments.on_host()) return run_on_host(arguments);
+  note_simulations_of_a_job();
   Pictures pictures(arguments);
   const Result result = run_subject(subject, arguments, pictures);
   const auto written = pictures.write(result);

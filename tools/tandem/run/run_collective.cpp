@@ -119,6 +119,14 @@ Size bytes_of_count(Collective collective, Size count, int pes, Size element_byt
   return count * (traits(collective).is_whole() ? element_bytes * pes : element_bytes);
 }
 
+void check_size(const CollectiveRun& run, Size bytes, int pes) {
+  const Size element = size_of(run.options.type);
+  if (bytes <= 0 || count_of_bytes(run.collective, bytes, pes, element) > 0) return;
+  throw InvalidArgument(fmt::format("--bytes: {} given, allowed is 0 or at least {}, one {} element{}", bytes,
+                                    bytes_of_count(run.collective, 1, pes, element), name(run.options.type),
+                                    traits(run.collective).is_whole() ? " of each PE" : ""));
+}
+
 double bus_factor(Collective collective, int pes) {
   const double others = static_cast<double>(pes - 1) / pes;
   if (collective == Collective::kAllReduce) return 2 * others;

@@ -41,6 +41,8 @@ struct BufferBytes {
   Size out = 0;
 };
 BufferBytes buffer_bytes(const CollectiveRun& run, Size count, int pes);
+/// Throws InvalidArgument for a size, other than 0, in which no element would be left.
+void check_size(const CollectiveRun& run, Size bytes, int pes);
 /// Returns the parts of a Progress for `run_collective`: its calls.
 inline int parts_of(const CollectiveRun& run) { return run.warmups + run.iterations; }
 /// Writes the expected duration to standard error if it is minutes. Throws InvalidArgument if this computer has too

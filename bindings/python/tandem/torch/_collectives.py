@@ -249,9 +249,9 @@ def _tensor(x: object) -> torch.Tensor:
 
 
 def text_argument(name: str, value: object) -> str:
-    """`value`, if it is a text. Raises InvalidType."""
+    """`value`, if it is a string. Raises InvalidType."""
     if not isinstance(value, str):
-        raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a text")
+        raise errors.InvalidType(f"{name}: {shown(value)} given, allowed is a string")
     return value
 
 

@@ -2,7 +2,7 @@
 /// The warp that stores a warpgroup's tiles from shared memory, signals room, and sends notifications.
 
 #include "gemm/hopper/gemm_profiler.cuh"
-#include "gemm/hopper/tile_slots.cuh"
+#include "gemm/hopper/store/tile_slots.cuh"
 
 namespace tandem::cuda {
 
