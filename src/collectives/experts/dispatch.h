@@ -63,13 +63,13 @@ struct DispatchRows {
     const Epoch epoch = a.rows.next_epoch(block, a.part);
     const Routing& r = a.routing;
     if (a.part != CallPart::kSend) a.rows.announce(block, epoch);
-    const RowMember sender = Rows::sender(block, a.part);
+    const RowMember sender = a.rows.sender(block, a.part);
     for (Size round = 0; round < a.rows.rounds(sender); ++round) {
       const Size tokens = block.load_scalar(r.tokens() + block.pe());
       a.rows.for_own(sender, round, tokens, [&](Size token, Range bytes) { send(block, a, epoch, token, bytes); });
       for (const int pe : block.peers_from_self()) a.rows.notify(block, sender, round, tokens, epoch, pe);
     }
-    const RowMember receiver = Rows::receiver(block, a.part);
+    const RowMember receiver = a.rows.receiver(block, a.part);
     for (Size round = 0; round < a.rows.rounds(receiver); ++round)
       for (const int pe : block.peers_from_self()) {
         const Size tokens = block.load_scalar(r.tokens() + pe);

@@ -1,110 +1,146 @@
 #pragma once
-/// The rows of some experts of this PE, from the numbers of their choices, and the arrays of the routing.
+/// The rows of one expert of this PE: their number, and their places by prefix sums over few choices of all PEs.
+///
+/// One pass over the choices finds those of the expert and keeps them in order. No place is known before that, since
+/// places follow those of earlier experts. An expert with more choices than there is room for reads all choices again.
+/// If all choices are received at once, and experts are not aligned, they get their places at once.
 
-#include "collectives/experts/route_lines.h"
+#include "collectives/experts/all_choices.h"
 
 namespace tandem::kernels {
-
-/// Returns a function from a word of a message to the number of its expert among some here, -1 for other words.
-TANDEM_DEVICE inline auto key_of(const Routing& r, int pe, Range experts) {
-  const std::int32_t first = r.first_expert(pe) + static_cast<std::int32_t>(experts.begin);
-  const auto count = static_cast<std::int32_t>(experts.size());
-  return [first, count](std::int32_t word) { return word >= first && word < first + count ? word - first : -1; };
-}
 
 template <class Block>
 class ExpertRows {
  public:
-  using Numbers = typename Block::template FragmentOf<std::int32_t>;
+  TANDEM_DEVICE ExpertRows(Block& block, const RouteArgs& a, Epoch epoch, int expert)
+      : block_(block), a_(a), all_(block, a, epoch), expert_(expert) {}
 
-  /// `choices`: of each of the experts. `start`: the first row, if experts have no parts of their own.
-  TANDEM_DEVICE ExpertRows(Block& block, const RouteArgs& a, Range experts, const Numbers& choices, Size start)
-      : block_(block), a_(a), experts_(experts) {
-    const auto most = static_cast<std::int32_t>(a.most_rows);
-    if (most > 0) {
-      const auto first = static_cast<std::int32_t>(experts.begin);
-      rows_ = choices.map([most](std::int32_t n) { return n < most ? n : most; });
-      starts_ = numbers(experts.size()).map([first, most](std::int32_t i) { return (first + i) * most; });
-      end_ = experts.end * a.most_rows;
-    } else {
-      const auto from = static_cast<std::int32_t>(start);
-      const auto aligned = choices.map([align = static_cast<std::int32_t>(a.align)](std::int32_t n) {
-        return align == 1 ? n : (n + align - 1) / align * align;
-      });
-      rows_ = choices.copy();
-      starts_ = block.exclusive_sum(aligned).map([from](std::int32_t before) { return from + before; });
-      end_ = start + block.sum(aligned);
-    }
-  }
-
-  /// The end of the rows, those that only align included.
-  TANDEM_DEVICE Size end() const { return end_; }
-
-  /// Returns the rows of choices with these keys, each of which is so many-th of its expert.
-  TANDEM_DEVICE Numbers places(const Numbers& keys, const Numbers& its_number) const {
-    const auto most = static_cast<std::int32_t>(a_.most_rows);
-    const auto within = keys.zip(its_number, [most](std::int32_t key, std::int32_t number) {
-      return key < 0 ? -1 : most > 0 && number >= most ? kNoRoom : number;
+  /// Counts the rows, and those of the experts here before it, as soon as the choices of all PEs have arrived. Keeps
+  /// the rows' choices.
+  TANDEM_DEVICE void find() {
+    const std::int32_t first = a_.routing.first_expert(block_.pe());
+    const std::int32_t wanted = first + expert_;
+    const auto most = static_cast<std::int32_t>(a_.kept);
+    const bool at_once = places_at_once();
+    std::int64_t both = 0;
+    all_.for_parts([&](const auto& ids, const auto& choices) {
+      const auto next = static_cast<std::int32_t>(both & 0xFFFF'FFFF);
+      const auto hits = ids.map([wanted](std::int32_t id) { return id == wanted ? 1 : 0; });
+      const auto before = block_.exclusive_sum(hits);
+      both += block_.sum(ids.map([first, wanted](std::int32_t id) {
+        return id == wanted ? std::int64_t{1} : id >= first && id < wanted ? std::int64_t{1} << 32 : std::int64_t{0};
+      }));
+      if (at_once) {
+        count(both);
+        const auto start = static_cast<std::int32_t>(begin_rows(rows_));
+        place_hits(hits, before, choices, start, start + static_cast<std::int32_t>(rows_));
+      } else {
+        const auto at = hits.zip(before, [next, most](std::int32_t hit, std::int32_t its) {
+          return hit == 1 && next + its < most ? next + its : -1;
+        });
+        block_.store_at(found(), at, choices);
+      }
     });
-    return block_.look_up(starts_, keys).zip(within, [](std::int32_t start, std::int32_t number) {
-      return number < 0 ? number : start + number;
-    });
+    if (!at_once) count(both);
   }
 
-  /// Stores numbers and first rows of the experts, and the slots of rows that only align. Each block has a share of the
-  /// latter; the last one does the rest.
-  TANDEM_DEVICE void store(const Numbers& choices) const {
-    const Routing& r = a_.routing;
-    if (block_.index() == block_.count() - 1) {
-      block_.store(r.counts() + experts_.begin, {0, experts_.size()}, rows_);
-      block_.store(r.starts() + experts_.begin, {0, experts_.size()}, starts_);
-      if (experts_.end == r.experts_here)
-        block_.store_scalar(r.starts() + experts_.end, static_cast<std::int32_t>(end_));
-      if (a_.most_rows > 0) note_lost(choices);
-    }
-    if (a_.most_rows == 0 && a_.align == 1) return;
-    for (Size expert = block_.index(); expert < experts_.size(); expert += block_.count()) store_empty(expert);
-  }
-
-  /// Stores the places of choices, which are numbers in Routing::places, and their slots.
-  TANDEM_DEVICE void store_places(const Numbers& places, const Numbers& choices) const {
-    const Routing& r = a_.routing;
-    block_.store_at(
-        r.places(0),
-        places.zip(choices, [](std::int32_t place,
-                               std::int32_t choice) { return place >= 0 || place == kNoRoom ? choice : -1; }),
-        places);
-    block_.store_at(r.slots(), places, choices.map(a_.slot_of()));
+  /// Gives every row its place. Experts with aligned first rows need the counts of all experts here.
+  TANDEM_DEVICE void place() const {
+    if (places_at_once()) return;
+    const Size rows = a_.align > 1 ? Size{block_.load_scalar(a_.routing.counts() + expert_)} : rows_;
+    const Size choices = a_.align > 1 ? rows : found_;
+    const Size start = begin_rows(rows);
+    if (choices <= a_.kept)
+      place_found(start, rows, choices);
+    else
+      place_choices(static_cast<std::int32_t>(start), static_cast<std::int32_t>(start + rows));
   }
 
  private:
-  TANDEM_DEVICE Numbers numbers(Size count) const { return block_.template load<std::int32_t>(a_.numbers, {0, count}); }
+  TANDEM_DEVICE bool places_at_once() const { return a_.align == 1 && a_.parts == 1; }
 
-  TANDEM_DEVICE void store_empty(Size expert) const {
-    const Size start = block_.pick(starts_, expert, 1).at(0);
-    const Size rows = block_.pick(rows_, expert, 1).at(0);
-    const Size end = start + (a_.most_rows > 0 ? a_.most_rows : round_up(rows, a_.align));
-    for (const Range tile : Tiles({start + rows, end}, kRouteTile))
-      block_.store(a_.routing.slots(), tile, block_.template load<std::int32_t>(a_.no_rows, {0, tile.size()}));
+  /// `both`: the choices of this expert, and from bit 32 on those of the experts here before it.
+  TANDEM_DEVICE void count(std::int64_t both) {
+    before_ = both >> 32;
+    rows_ = found_ = both & 0xFFFF'FFFF;
+    if (a_.most_rows > 0 && rows_ > a_.most_rows) {
+      note(block_, a_, -1 - expert_, rows_);
+      rows_ = a_.most_rows;
+    }
+    block_.store_scalar(a_.routing.counts() + expert_, static_cast<std::int32_t>(rows_));
   }
 
-  /// Notes an expert with more choices than rows.
-  TANDEM_DEVICE void note_lost(const Numbers& choices) const {
-    const auto lost = choices.zip(rows_, [](std::int32_t n, std::int32_t rows) { return n > rows ? 1 : 0; });
-    if (block_.sum(lost) == 0) return;
-    for (Size expert = experts_.size() - 1; expert >= 0; --expert) {
-      if (block_.pick(lost, expert, 1).at(0) == 0) continue;
-      note(block_, a_, -1 - (experts_.begin + expert), block_.pick(choices, expert, 1).at(0));
-      return;
+  /// Returns the first of so many rows, after it has stored it, and the slots of rows that only align.
+  TANDEM_DEVICE Size begin_rows(Size rows) const {
+    const Routing& r = a_.routing;
+    const Size start = first_row();
+    const Size end = start + (a_.most_rows > 0 ? a_.most_rows : round_up(rows, a_.align));
+    block_.store_scalar(r.starts() + expert_, static_cast<std::int32_t>(start));
+    if (expert_ == r.experts_here - 1) block_.store_scalar(r.starts() + expert_ + 1, static_cast<std::int32_t>(end));
+    for (const Range tile : Tiles({start + rows, end}, kRouteTile))
+      block_.store(r.slots(), tile, block_.template load<std::int32_t>(a_.no_rows, {0, tile.size()}));
+    return start;
+  }
+
+  TANDEM_DEVICE Size first_row() const {
+    if (a_.most_rows > 0) return expert_ * a_.most_rows;
+    if (a_.align == 1) return before_;
+    Size start = 0;
+    const auto align = static_cast<std::int32_t>(a_.align);
+    for (const Range tile : Tiles({0, expert_}, kRouteTile))
+      start += block_.sum(block_.template load<std::int32_t>(a_.routing.counts(), tile).map([align](std::int32_t n) {
+        return (n + align - 1) / align * align;
+      }));
+    return start;
+  }
+
+  TANDEM_DEVICE std::int32_t* found() const { return a_.found + expert_ * a_.kept; }
+
+  /// Gives the kept choices their rows, of which the last ones may have no room.
+  TANDEM_DEVICE void place_found(Size start, Size rows, Size choices) const {
+    const Routing& r = a_.routing;
+    block_.sync();
+    for (const Range tile : Tiles({0, choices}, kRouteTile)) {
+      const auto at = block_.template load<std::int32_t>(found(), tile);
+      const auto next = static_cast<std::int32_t>(start + tile.begin);
+      const auto last = static_cast<std::int32_t>(start + rows);
+      const auto numbers = block_.template load<std::int32_t>(a_.numbers, {0, tile.size()});
+      block_.store_at(r.places(0), at,
+                      numbers.map([next, last](std::int32_t i) { return next + i < last ? next + i : kNoRoom; }));
+      block_.store_at(r.slots(), numbers.map([next, last](std::int32_t i) { return next + i < last ? next + i : -1; }),
+                      at.map(a_.slot_of()));
     }
+  }
+
+  TANDEM_DEVICE void place_choices(std::int32_t next, std::int32_t last) const {
+    const std::int32_t wanted = a_.routing.first_expert(block_.pe()) + expert_;
+    all_.for_parts([&](const auto& ids, const auto& choices) {
+      const auto hits = ids.map([wanted](std::int32_t id) { return id == wanted ? 1 : 0; });
+      place_hits(hits, block_.exclusive_sum(hits), choices, next, last);
+      next += block_.sum(hits);
+    });
+  }
+
+  /// Gives the choices of this expert rows from `next` on. `before`: their numbers among these choices.
+  template <class Hits, class Numbers, class Places>
+  TANDEM_DEVICE void place_hits(const Hits& hits, const Numbers& before, const Places& choices, std::int32_t next,
+                                std::int32_t last) const {
+    const Routing& r = a_.routing;
+    const auto places = hits.zip(before, [next, last](std::int32_t hit, std::int32_t its) {
+      return hit == 0 ? -1 : next + its < last ? next + its : kNoRoom;
+    });
+    block_.store_at(r.places(0),
+                    hits.zip(choices, [](std::int32_t hit, std::int32_t at) { return hit == 1 ? at : -1; }), places);
+    block_.store_at(r.slots(), places, choices.map(a_.slot_of()));
   }
 
   Block& block_;
   const RouteArgs& a_;
-  const Range experts_;
-  Size end_ = 0;
-  Numbers rows_;
-  Numbers starts_;
+  const AllChoices<Block> all_;
+  const int expert_;
+  Size rows_ = 0;
+  Size found_ = 0;   // choices
+  Size before_ = 0;  // rows of the experts here before it
 };
 
 }  // namespace tandem::kernels
