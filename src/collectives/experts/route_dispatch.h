@@ -7,7 +7,7 @@
 
 #include "collectives/experts/dispatch.h"
 #include "collectives/experts/route.h"
-#include "collectives/experts/token_places.h"
+#include "collectives/experts/choices/token_places.h"
 
 namespace tandem::kernels {
 
@@ -58,7 +58,7 @@ struct RouteDispatch {
       before += tokens * a.rows.pieces;
     }
     places.store();
-    Route::receive_peers(block, a.route, epoch, block.count() - 1 - block.index(), block.count());
+    PeerChoices::receive_peers(block, a.route, epoch, block.count() - 1 - block.index(), block.count());
   }
 
  private:

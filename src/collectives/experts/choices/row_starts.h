@@ -1,7 +1,7 @@
 #pragma once
 /// The rows of some experts of this PE, from the numbers of their choices, and the arrays of the routing.
 
-#include "collectives/experts/route_lines.h"
+#include "collectives/experts/choices/route_lines.h"
 
 namespace tandem::kernels {
 

@@ -1,7 +1,7 @@
 #pragma once
 /// A few choices of all PEs in the order of rows, as packets that this block receives part by part.
 
-#include "collectives/experts/route_lines.h"
+#include "collectives/experts/choices/route_lines.h"
 
 namespace tandem::kernels {
 

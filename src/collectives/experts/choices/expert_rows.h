@@ -5,7 +5,7 @@
 /// places follow those of earlier experts. An expert with more choices than there is room for reads all choices again.
 /// If all choices are received at once, and experts are not aligned, they get their places at once.
 
-#include "collectives/experts/all_choices.h"
+#include "collectives/experts/choices/all_choices.h"
 
 namespace tandem::kernels {
 

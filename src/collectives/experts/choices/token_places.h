@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "collectives/experts/row_starts.h"
+#include "collectives/experts/choices/row_starts.h"
 
 namespace tandem::kernels {
 
