@@ -5,9 +5,9 @@
 /// Each block finds the places of its rows from the choices of all PEs (TokenPlaces). The last blocks make the arrays
 /// of the routing.
 
+#include "collectives/experts/choices/token_places.h"
 #include "collectives/experts/dispatch.h"
 #include "collectives/experts/route.h"
-#include "collectives/experts/choices/token_places.h"
 
 namespace tandem::kernels {
 
