@@ -30,9 +30,9 @@ struct CombineRows {
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = a.rows.next_epoch(block, a.part);
     if (a.part != CallPart::kSend) a.rows.announce(block, epoch);
-    const RowMember sender = Rows::sender(block, a.part);
+    const RowMember sender = a.rows.sender(block, a.part);
     for (Size round = 0; round < a.rows.rounds(sender); ++round) send(block, a, epoch, sender, round);
-    const RowMember receiver = Rows::receiver(block, a.part);
+    const RowMember receiver = a.rows.receiver(block, a.part);
     const Size own = block.load_scalar(a.routing.tokens() + block.pe());
     for (Size round = 0; round < a.rows.rounds(receiver); ++round) {
       for (const int pe : block.peers_from_self()) a.rows.await(block, receiver, round, own, epoch, pe);
@@ -46,7 +46,9 @@ struct CombineRows {
   using Values = decltype(std::declval<Block&>().template load<float>(static_cast<const T*>(nullptr), Range{}));
 
   TANDEM_DEVICE static Range elements(Range bytes) {
-    return {bytes.begin / Size{sizeof(T)}, bytes.end / Size{sizeof(T)}};
+    constexpr std::uint64_t kSize = sizeof(T);  // unsigned, which takes a shift alone
+    return {static_cast<Size>(static_cast<std::uint64_t>(bytes.begin) / kSize),
+            static_cast<Size>(static_cast<std::uint64_t>(bytes.end) / kSize)};
   }
 
   template <class Block>

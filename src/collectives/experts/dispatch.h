@@ -1,41 +1,16 @@
 #pragma once
 /// Rows to the PEs whose experts their tokens chose. Each row crosses once for each PE, not once for each expert.
 
-#include <cmath>
 #include <type_traits>
 #include <utility>
 
 #include "base/gpu_kernel.h"
-#include "collectives/all_reduce_norm/norm_args.h"
+#include "collectives/experts/quantised_piece.h"
 #include "collectives/experts/row_chunks.h"
 #include "collectives/experts/row_lines.h"
 #include "collectives/experts/row_output.h"
 
 namespace tandem::kernels {
-
-/// The scales of a piece of a row.
-TANDEM_DEVICE inline Range groups_of(Range piece) {
-  return {piece.begin / kScaleGroup, ceil_div(piece.end, kScaleGroup)};
-}
-
-/// A piece of a row in fp8, and its scales.
-template <class Row, class Scales>
-struct QuantisedPiece {
-  Row row;
-  Scales scales;
-};
-
-/// Quantises a piece that was loaded with the layout of fp8.
-template <class Block, class Values>
-TANDEM_DEVICE auto quantise(Block& block, const Values& loaded) {
-  const auto values = loaded.template convert<float>();
-  const auto scales = block.template group_greatest<kScaleGroup>(values.map([](float value) { return fabsf(value); }))
-                          .map([](float greatest) { return scale_for(greatest); });
-  auto row =
-      values.zip(scales, [](float value, float scale) { return value * (1.0F / scale); }).template convert<fp8_e4m3>();
-  auto firsts = block.template group_firsts<kScaleGroup>(scales);
-  return QuantisedPiece<decltype(row), decltype(firsts)>{std::move(row), std::move(firsts)};
-}
 
 /// `Q`: the type of rows that are quantised on the way, or std::byte for rows that travel as they are. `Rows`: the form
 /// in which they travel, RowLines or RowChunks.
@@ -63,13 +38,13 @@ struct DispatchRows {
     const Epoch epoch = a.rows.next_epoch(block, a.part);
     const Routing& r = a.routing;
     if (a.part != CallPart::kSend) a.rows.announce(block, epoch);
-    const RowMember sender = Rows::sender(block, a.part);
+    const RowMember sender = a.rows.sender(block, a.part);
     for (Size round = 0; round < a.rows.rounds(sender); ++round) {
       const Size tokens = block.load_scalar(r.tokens() + block.pe());
       a.rows.for_own(sender, round, tokens, [&](Size token, Range bytes) { send(block, a, epoch, token, bytes); });
       for (const int pe : block.peers_from_self()) a.rows.notify(block, sender, round, tokens, epoch, pe);
     }
-    const RowMember receiver = Rows::receiver(block, a.part);
+    const RowMember receiver = a.rows.receiver(block, a.part);
     for (Size round = 0; round < a.rows.rounds(receiver); ++round)
       for (const int pe : block.peers_from_self()) {
         const Size tokens = block.load_scalar(r.tokens() + pe);

@@ -65,6 +65,7 @@ class Plan final : public ExpertPlan {
     const Size row = o.hidden * (scales ? 1 : Size{sizeof(T)});
     groups_ = scales ? ceil_div(o.hidden, kScaleGroup) : 0;
     if (uses.dispatches) to_experts_ = Rows::of(setup, shape, row, groups_, o.batches);
+    if constexpr (requires { to_experts_.quantises; }) to_experts_.quantises = o.wire == ExpertWire::kQuantised;
     if (uses.combines) from_experts_ = Rows::of(setup, shape, o.hidden * Size{sizeof(T)}, 0, o.batches);
     if (uses.dispatches && fused_grid_.blocks > 0) prepare_fused(world, o);
     zeros_ = filled<T>(setup, world, Rows::kPieceBytes / Size{sizeof(T)}, convert<T>(0.0F), "zeros");
@@ -126,14 +127,16 @@ class Plan final : public ExpertPlan {
         [world, refused = route_.refused, notes, o]() mutable { throw_refused(world, refused, notes, o); });
   }
 
-  /// A block for each part of the choices, or for each tile of them; and for each expert with rows that only align.
+  /// A block for each expert and for each peer; of many choices for each tile, and for each expert with rows that only
+  /// align.
   int route_blocks(const World& world) const {
     RouteArgs args;
     args.routing = shape_;
     args.complete();
-    const Size tiles = args.is_at_once ? args.parts + shape_.pes : shape_.pes * args.tiles;
     const bool has_empty_rows = options().align > 1 || options().most_rows > 0;
-    const Size most = std::max<Size>(tiles, has_empty_rows ? shape_.experts_here : 1);
+    const Size most = args.is_at_once
+                          ? shape_.experts_here + shape_.pes - 1
+                          : std::max<Size>(shape_.pes * args.tiles, has_empty_rows ? shape_.experts_here : 1);
     return static_cast<int>(std::min<Size>(most, world.machine().gpu.sm_count));
   }
 

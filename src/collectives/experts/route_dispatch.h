@@ -5,6 +5,7 @@
 /// Each block finds the places of its rows from the choices of all PEs (TokenPlaces). The last blocks make the arrays
 /// of the routing.
 
+#include "collectives/experts/choices/token_places.h"
 #include "collectives/experts/dispatch.h"
 #include "collectives/experts/route.h"
 
@@ -47,7 +48,6 @@ struct RouteDispatch {
     OwnChoices::send(block, a.route, epoch);
     for_pieces(block, a, 0, OwnChoices::tokens(block, a.route),
                [&](Size token, Range piece) { send(block, a, epoch, token, piece); });
-    Route::receive_peers(block, a.route, epoch);
     const TokenPlaces<Block> places(block, a.route, epoch);
     Size before = 0;
     for (int step = 0; step < r.pes; ++step) {
@@ -58,6 +58,7 @@ struct RouteDispatch {
       before += tokens * a.rows.pieces;
     }
     places.store();
+    PeerChoices::receive_peers(block, a.route, epoch, block.count() - 1 - block.index(), block.count());
   }
 
  private:

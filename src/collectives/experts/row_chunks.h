@@ -1,6 +1,7 @@
 #pragma once
 /// Rows on their way between PEs as plain stores, with a signal behind each chunk of tokens: the link's whole rate, for
-/// many tokens. Half of the blocks send, and half receive, so that rows leave while others are written to their places.
+/// many tokens. Half of the blocks send, or two thirds if they quantise, and the others receive, so that rows leave
+/// while others are written to their places.
 
 #include "collectives/experts/row_slots.h"
 
@@ -18,7 +19,8 @@ struct RowChunks : RowSlots {
   Symm<float> scales;    // [place][groups]
   Signals arrived;       // [PE][chunk]
   Size stride = 0;
-  Size groups = 0;  // scales of a row
+  Size groups = 0;         // scales of a row
+  bool quantises = false;  // senders, which are more blocks than receivers then
   Size tokens_of_chunk = 0;
   Size chunks = 0;
 
@@ -37,13 +39,13 @@ struct RowChunks : RowSlots {
   }
 
   template <class Block>
-  TANDEM_DEVICE static RowMember sender(const Block& block, CallPart part) {
+  TANDEM_DEVICE RowMember sender(const Block& block, CallPart part) const {
     if (part == CallPart::kReceive) return {};
     const Size senders = part == CallPart::kSend ? Size{block.count()} : senders_of(block);
     return block.index() < senders ? RowMember{block.index(), senders} : RowMember{};
   }
   template <class Block>
-  TANDEM_DEVICE static RowMember receiver(const Block& block, CallPart part) {
+  TANDEM_DEVICE RowMember receiver(const Block& block, CallPart part) const {
     if (part == CallPart::kSend) return {};
     if (part == CallPart::kReceive || block.count() == 1) return {block.index(), block.count()};
     const Size senders = senders_of(block);
@@ -93,12 +95,17 @@ struct RowChunks : RowSlots {
  private:
   /// Of a whole call. A single block sends everything before it receives.
   template <class Block>
-  TANDEM_DEVICE static Size senders_of(const Block& block) {
-    return max(1, block.count() / 2);
+  TANDEM_DEVICE Size senders_of(const Block& block) const {
+    return max(1, quantises ? block.count() * 2 / 3 : block.count() / 2);
+  }
+  /// Unsigned, which takes a shift alone.
+  template <class T>
+  TANDEM_DEVICE static Size whole(Size bytes) {
+    return static_cast<Size>(static_cast<std::uint64_t>(bytes) / sizeof(T));
   }
   template <class T>
   TANDEM_DEVICE static Range elements(Range bytes) {
-    return {bytes.begin / Size{sizeof(T)}, bytes.end / Size{sizeof(T)}};
+    return {whole<T>(bytes.begin), whole<T>(bytes.end)};
   }
   TANDEM_DEVICE Range chunk(const RowMember& m, Size round, Size tokens) const {
     const Size begin = (round * m.count + m.index) * tokens_of_chunk;

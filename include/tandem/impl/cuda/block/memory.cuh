@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "tandem/impl/cuda/block/few.cuh"
 #include "tandem/impl/cuda/block/state.cuh"
-#include "tandem/impl/cuda/few.cuh"
 #include "tandem/impl/cuda/thread_copy.cuh"
 #include "tandem/reduce_op.h"
 

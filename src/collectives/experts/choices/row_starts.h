@@ -1,7 +1,7 @@
 #pragma once
 /// The rows of some experts of this PE, from the numbers of their choices, and the arrays of the routing.
 
-#include "collectives/experts/route_lines.h"
+#include "collectives/experts/choices/route_lines.h"
 
 namespace tandem::kernels {
 
@@ -13,12 +13,12 @@ TANDEM_DEVICE inline auto key_of(const Routing& r, int pe, Range experts) {
 }
 
 template <class Block>
-class ExpertRows {
+class RowStarts {
  public:
   using Numbers = typename Block::template FragmentOf<std::int32_t>;
 
   /// `choices`: of each of the experts. `start`: the first row, if experts have no parts of their own.
-  TANDEM_DEVICE ExpertRows(Block& block, const RouteArgs& a, Range experts, const Numbers& choices, Size start)
+  TANDEM_DEVICE RowStarts(Block& block, const RouteArgs& a, Range experts, const Numbers& choices, Size start)
       : block_(block), a_(a), experts_(experts) {
     const auto most = static_cast<std::int32_t>(a.most_rows);
     if (most > 0) {

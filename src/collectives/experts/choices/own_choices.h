@@ -1,7 +1,7 @@
 #pragma once
 /// This PE's choices to all PEs: the first half of the routing kernel.
 
-#include "collectives/experts/route_lines.h"
+#include "collectives/experts/choices/route_lines.h"
 
 namespace tandem::kernels {
 

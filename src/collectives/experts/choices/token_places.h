@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "collectives/experts/expert_rows.h"
+#include "collectives/experts/choices/row_starts.h"
 
 namespace tandem::kernels {
 
@@ -93,7 +93,7 @@ class TokenPlaces {
   const RouteArgs& a_;
   Numbers places_[kChoiceParts];
   const Numbers choices_;
-  const ExpertRows<Block> rows_;
+  const RowStarts<Block> rows_;
 };
 
 }  // namespace tandem::kernels

@@ -30,6 +30,8 @@ struct RouteArgs {
   const std::int32_t* numbers = nullptr;  // [kRouteTile]: 0, 1, ..., from the host
   std::int32_t* counts = nullptr;         // [some experts here][tile of all PEs][expert]: choices
   std::int32_t* ranks = nullptr;          // [tile of all PEs][kRouteTile]: of choices among those of their expert
+  std::int32_t* found = nullptr;          // [expert here][kept]: its first choices, as places in Routing::places
+  Size kept = 0;                          // choices of an expert that are found once
   std::int64_t* refused = nullptr;        // [block][2]: choice + 1 and its id, or -1 - expert and its rows
   Size first_words = 0;                   // of a PE's message that are always sent
   Size first_lines = 0;
@@ -78,6 +80,12 @@ struct RouteArgs {
     return ((static_cast<Size>(epoch % 2) * routing.pes + pe) * tiles + tile) * kRouteLines;
   }
 };
+
+/// Returns the choices of an expert that are kept: those of equally popular experts, times twice the number of PEs with
+/// other experts.
+TANDEM_DEVICE inline Size most_kept(const Routing& r) {
+  return 2 * ceil_div(r.pes * r.max_tokens * r.top_k, r.experts_here);
+}
 
 /// Calls f(tile's number, choices) for every `step`th tile of a PE's choices.
 template <class F>
