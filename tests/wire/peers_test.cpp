@@ -95,6 +95,20 @@ TEST(SeveralPes, AwaitAFlushBeforeLaterRequestsToOthers) {
   EXPECT_EQ(pes.error(), "");
 }
 
+/// Requests to one PE keep their order, so it is asked for nothing until somebody waits.
+TEST(SeveralPes, OrderNothingWithOneOther) {
+  Pes pes(2);
+  std::uint64_t value = 5;
+  pes.post(0, with_word(put(1, &value, 0, 8), 5));
+  const std::uint64_t flush = pes.post(0, {.kind = Request::Kind::kFlush, .precedes_later = true});
+  await([&] { return pes.proxy(0).mailbox().is_answered(flush); });
+  EXPECT_FALSE(pes.proxy(0).mailbox().is_quiet());
+  pes.settle(0);
+  EXPECT_TRUE(pes.proxy(0).mailbox().is_quiet());
+  EXPECT_EQ(pes.word(1, kLastWord), 5U);
+  EXPECT_EQ(pes.error(), "");
+}
+
 /// Flushes between puts to several PEs, of which each is complete in its turn.
 TEST(SeveralPes, FlushPutsToSeveralPesInTheirOrder) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {

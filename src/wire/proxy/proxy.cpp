@@ -21,6 +21,7 @@ Proxy::Proxy(ProxySetup setup, std::unique_ptr<Endpoint> endpoint, Size bytes)
       keys_(setup_.secret, setup_.seal, setup_.place.pes, setup_.place.me),
       endpoint_(std::move(endpoint)),
       piece_(endpoint_->room().most_bytes - kHeaderBytes),
+      has_one_far_pe_(setup_.place.pes - setup_.place.node_size == 1),
       bytes_(bytes),
       peers_(static_cast<std::size_t>(setup_.place.pes)),
       most_put_readings_(setup_.access->most_readings() - readings_for_answers(*setup_.access)),
@@ -74,7 +75,7 @@ bool Proxy::step() {
   bool has_moved = false;
   for (int i = 0; i < most_messages && endpoint_->poll([this](View message) { return take(message); }); ++i)
     has_moved = true;
-  release_messages();
+  release_messages(!has_moved);
   has_moved |= send_answers();
   has_moved |= send_requests();
   if (has_moved && setup_.search.count() > 0) moved_ = std::chrono::steady_clock::now();

@@ -50,7 +50,7 @@ class Proxy {
   void rest(bool is_held_up);
   bool step();
   bool take(View message);
-  void release_messages();
+  void release_messages(bool waits_for_more);
   void greet();
   void beat();
   void tell_news(int pe, std::uint64_t look);
@@ -101,6 +101,7 @@ class Proxy {
   const Keys keys_;
   const std::unique_ptr<Endpoint> endpoint_;
   const Size piece_;
+  const bool has_one_far_pe_;  // the world has one PE of another node
   std::atomic<Size> bytes_;
   std::vector<Peer> peers_;
   std::vector<int> busy_;    // PEs with requests, or messages of them

@@ -1,6 +1,8 @@
 // The messages of other PEs, in the order of their numbers.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "tandem/error.h"
 #include "wire/proxy/proxy.h"
@@ -25,13 +27,18 @@ bool Proxy::take(View message) {
   return stays_in_use_;
 }
 
-/// Releases the messages whose data is written. One mark serves all of a step.
-void Proxy::release_messages() {
-  if (!kept_.empty() && !kept_.back().writes) {
+/// Releases the messages whose data is written. A mark takes its time, so one serves several messages while others
+/// arrive.
+void Proxy::release_messages(bool waits_for_more) {
+  constexpr std::size_t most_unmarked = 8;
+  const auto is_marked = [](const KeptMessage& one) { return one.writes.has_value(); };
+  const auto unmarked = std::find_if_not(kept_.begin(), kept_.end(), is_marked);
+  const auto count = static_cast<std::size_t>(kept_.end() - unmarked);
+  if (count >= most_unmarked || (count > 0 && waits_for_more)) {
     const std::uint64_t mark = setup_.access->mark_writes();
-    for (auto last = kept_.rbegin(); last != kept_.rend() && !last->writes; ++last) last->writes = mark;
+    std::for_each(unmarked, kept_.end(), [mark](KeptMessage& one) { one.writes = mark; });
   }
-  for (; !kept_.empty() && setup_.access->are_written(*kept_.front().writes); kept_.pop_front())
+  for (; !kept_.empty() && kept_.front().writes && setup_.access->are_written(*kept_.front().writes); kept_.pop_front())
     endpoint_->release(kept_.front().message);
 }
 

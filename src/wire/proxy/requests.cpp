@@ -40,7 +40,9 @@ bool Proxy::take_request() {
 void Proxy::queue(const Request& request) {
   Progress progress{taken_};
   const std::uint64_t number = first_record_ + records_.size();
-  if (request.kind == Request::Kind::kFlush) {
+  if (request.precedes_later && has_one_far_pe_) {
+    // All requests go to one PE, in their order. A later flush asks it.
+  } else if (request.kind == Request::Kind::kFlush) {
     progress.is_flush = true;
     std::vector<int> flushed;
     for (int pe = 0; pe < setup_.place.pes; ++pe) {

@@ -107,9 +107,10 @@ __device__ inline void flush_requests(const Context& context, const MailLink& ma
 }
 
 /// Waits until the sources of all puts so far may change. The proxy carries out all requests so far before later ones.
+/// It need not have sent the flush, which has no source.
 __device__ inline void order_requests(const Context& context, const MailLink& mail) {
   const std::uint64_t number = post_request(context, mail, {.head = flush_head(true)});
-  if (number != 0) await_proxy(context, &mail.progress->sent, number);
+  if (number != 0) await_proxy(context, &mail.progress->sent, number - 1);
 }
 
 }  // namespace tandem::cuda
