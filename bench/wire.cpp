@@ -80,7 +80,7 @@ class ProxyEnd final : public End {
   ProxyEnd(int me, int channel, const std::string& provider, bool holds_data, int search_us)
       : me_(me), holds_data_(holds_data), memory_(static_cast<std::size_t>(2 * kPart)) {
     ::setenv("TANDEM_FABRIC", provider.c_str(), 1);
-    auto endpoint = make_fabric_endpoint("127.0.0.1");
+    auto endpoint = make_fabric_endpoint("127.0.0.1", std::chrono::microseconds(search_us));
     Bytes address = endpoint->address();
     address.resize(256);
     write_all(channel, address.data(), 256);

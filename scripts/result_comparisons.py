@@ -30,9 +30,11 @@ def number(us):
 
 
 def forms_of(row):
-    """Microseconds of each form of a row. Programs write them in four ways."""
+    """Microseconds of each form of a row. Programs write them in five ways."""
     if "gloo_us" in row:
         return {"tandem": row["tandem_us"], "gloo": row["gloo_us"]}
+    if "nccl_us" in row:
+        return {"tandem": row["tandem_us"], "nccl": row["nccl_us"]}
     if "peers_ratio" in row:  # medians over rounds in which candidate and peers take turns
         base = row["peers"]["cublas"]
         return {"tandem": base * row["ratio"], **{p: base * ratio for p, ratio in row["peers_ratio"].items()}}
@@ -123,6 +125,7 @@ THEMES = {
     "nccl-graphs": Theme("... in graphs", "2 x H200", "nccl_interface_h200x2.json",
                          lambda row: row["algorithm"] == "graph", is_in_overview=False,
                          group=lambda row: row["op"] + (" in windows" if row["buffers"] == "window" else "")),
+    "hosts": Theme("Collectives between two hosts, by TCP", "2 x H200", "h200x2-hosts.json", group=lambda row: row["op"]),
     "operators-4": Theme("Overlapped GEMMs", "4 x H200", "h200x4.json", selected(*OPERATORS, pes=4), alone=GEMMS),
     "operators-2": Theme("Overlapped GEMMs", "2 x H200", "h200x2.json", selected(*OPERATORS, pes=2), alone=GEMMS),
     "gemm": Theme("The GEMM alone beside cuBLASLt", "1 x H200", "h200x2.json", selected("gemm")),

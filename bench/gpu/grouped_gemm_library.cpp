@@ -28,7 +28,7 @@ struct Call {
   const float* scales_of_b;
   float* scales_of_c;
   Size m, n, k, rows_of_a;
-  int groups, most_panels, column_chunks, activation, type, out_type, blocks, tile_m, tile_n;
+  int groups, most_panels, column_chunks, activation, type, out_type, blocks, tile_m, tile_n, sms;
 };
 
 Gemm gemm_of(const Call& call) {
@@ -80,6 +80,7 @@ extern "C" __attribute__((visibility("default"))) int tandem_bench_grouped_gemm(
     int device = 0;
     cuda::check(cudaGetDevice(&device), "cudaGetDevice");
     cuda::check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+    if (call->sms > 0) sms = call->sms;
     kernel.load();
     const cuda::Context context{};
     auto* const native = static_cast<cudaStream_t>(stream);

@@ -171,10 +171,11 @@ class Timed:
 class Experts:
     """A plan of Tandem for a layer, with buffers, and the rows of NCCL's form."""
 
-    def __init__(self, bench: Bench, layer: Layer, wire: str = "type", align: int = 1, transport: str = "rule") -> None:
-        self.bench, self.layer, self.wire = bench, layer, wire
+    def __init__(self, bench: Bench, layer: Layer, wire: str = "type", align: int = 1, transport: str = "rule", tp_size: int = 1) -> None:
+        self.bench, self.layer, self.wire, self.tp_size = bench, layer, wire, tp_size
         ids, x = layer.ids, layer.x
-        self.problem = tt._experts.problem_for(ids, layer.weights, experts=layer.experts, hidden=layer.hidden, align=align, wire=wire)
+        self.problem = tt._experts.problem_for(ids, layer.weights, experts=layer.experts, hidden=layer.hidden, align=align,
+                                               wire=wire, tp_size=tp_size)  # fmt: skip
         fields = self.problem.fields() | {"transport": TRANSPORTS[transport]}
         self.plan = ExpertsPlan(bench.world, **fields)
         sizes = self.problem.sizes()
@@ -192,8 +193,8 @@ class Experts:
         """The rows of this process in the order of the routing, by gathers of everything."""
         bench, layer = self.bench, self.layer
         self.all_ids, self.all_x, self.all_weights = (bench.gathered(one) for one in (layer.ids, layer.x, layer.weights))
-        self.here = layer.experts // bench.size
-        self.first = bench.rank * self.here
+        self.here = layer.experts // (bench.size // self.tp_size)
+        self.first = bench.rank // self.tp_size * self.here
         flat = self.all_ids.view(-1)
         self.is_here = (flat >= self.first) & (flat < self.first + self.here)
         self.count = int(self.is_here.sum())
@@ -294,32 +295,34 @@ def all_to_all(bench: Bench, layer: Layer, element: float) -> Callable[[], objec
     return lambda: bench.world.all_to_all(x, out=out, stream=torch.cuda.current_stream() if bench.on_gpus else None)
 
 
-def moves(bench: Bench, model: str, tokens: int, routing: str) -> None:
+def moves(bench: Bench, model: str, tokens: int, routing: str, tp_size: int = 1) -> None:
     layer = bench.layer(model, tokens, routing)
     peers = bench.options.peers
     few = tokens <= 128
-    made = Experts(bench, layer, transport=bench.options.transport if few else "rule")
+    shown = {"routing": routing} | ({"tp_size": tp_size} if tp_size > 1 else {})
+    transport = bench.options.transport if few else "rule"
+    made = Experts(bench, layer, transport=transport, tp_size=tp_size)
     forms: Forms = {"tandem": made.route_and_dispatch, "route": made.route, "dispatch": made.dispatch}
     if few and bench.options.fused:
-        forms["fused"] = Experts(bench, layer, transport="fused").route_and_dispatch
+        forms["fused"] = Experts(bench, layer, transport="fused", tp_size=tp_size).route_and_dispatch
     if peers:
         forms |= {"all_to_all": all_to_all(bench, layer, 2), "nccl": made.nccl_dispatch()}
     made.route_and_dispatch()
     right = {"tandem": made.dispatched_right()}
-    bench.add("dispatch", model, layer, forms, right, dtype="bf16", routing=routing)
+    bench.add("dispatch", model, layer, forms, right, dtype="bf16", **shown)
     y = torch.randn_like(made.rows)
     made.combine(y)
     right = {"tandem": made.combined_right(y)}
     forms = {"tandem": lambda: made.combine(y)} | ({"nccl": made.nccl_combine(y)} if peers else {})
-    bench.add("combine", model, layer, forms, right, dtype="bf16", routing=routing)
+    bench.add("combine", model, layer, forms, right, dtype="bf16", **shown)
     if model != "deepseek-v3":
         return
-    made = Experts(bench, layer, "quantised", transport=bench.options.transport if few else "rule")
+    made = Experts(bench, layer, "quantised", transport=transport, tp_size=tp_size)
     forms = {"tandem": made.route_and_dispatch, "dispatch": made.dispatch}
     if peers:
         forms |= {"all_to_all": all_to_all(bench, layer, 1 + 4 / BLOCK), "nccl": made.nccl_dispatch()}
     made.route_and_dispatch()
-    bench.add("dispatch", model, layer, forms, {"tandem": made.dispatched_right()}, dtype="fp8", routing=routing)
+    bench.add("dispatch", model, layer, forms, {"tandem": made.dispatched_right()}, dtype="fp8", **shown)
 
 
 class Products:
@@ -329,7 +332,7 @@ class Products:
         layer, self.bench, self.made = made.layer, bench, made
         self.plan = ExpertGemmsPlan(
             bench.world, max_tokens=layer.tokens, hidden=layer.hidden, intermediate=intermediate, experts=layer.experts,
-            top_k=layer.top, type=made.problem.fields()["type"], activation=_c.GATED["swiglu"],
+            tp_size=made.tp_size, top_k=layer.top, type=made.problem.fields()["type"], activation=_c.GATED["swiglu"],
             dispatch_gemm=_c.EXPERT_FORMS["sequential" if made.scales is not None else form],
             gemm_combine=_c.EXPERT_FORMS[form], communication_sms=sms,
             **({"wire": 1} if made.scales is not None else {}))  # fmt: skip
@@ -361,10 +364,11 @@ def swiglu_of(products: torch.Tensor) -> torch.Tensor:
     return (torch.nn.functional.silu(gates.float()) * ups.float()).flatten(1)
 
 
-def products(bench: Bench, model: str, tokens: int, routing: str) -> None:
+def products(bench: Bench, model: str, tokens: int, routing: str, tp_size: int = 1) -> None:
     layer = bench.layer(model, tokens, routing)
-    intermediate, peers = MODELS[model][1], bench.options.peers
-    made = Experts(bench, layer, align=TILE)
+    intermediate, peers = MODELS[model][1] // tp_size, bench.options.peers
+    shown = {"routing": routing} | ({"tp_size": tp_size} if tp_size > 1 else {})
+    made = Experts(bench, layer, align=TILE, tp_size=tp_size)
     made.route()
     bench.wait(f"{model}: route")
     new = lambda *shape: torch.randn(*shape, device=bench.device, dtype=torch.bfloat16).mul_(shape[-1] ** -0.5)  # noqa: E731
@@ -390,7 +394,7 @@ def products(bench: Bench, model: str, tokens: int, routing: str) -> None:
         gather = made.nccl_dispatch()
         forms |= {"grouped_mm": lambda: grouped_mm(sorted_x, w1, ends), "nccl+grouped_mm": lambda: grouped_mm(gather(), w1, ends)}
     forms |= {"route": made.route}
-    bench.add("dispatch_gemm", model, layer, forms, right, dtype="bf16", routing=routing)
+    bench.add("dispatch_gemm", model, layer, forms, right, dtype="bf16", **shown)
     forms = {name: lambda way=way: way.combine(w2, h, y) for name, way in ways.items()}
     right = {}
     for name, form in forms.items():
@@ -402,7 +406,7 @@ def products(bench: Bench, model: str, tokens: int, routing: str) -> None:
         of_sums = made.nccl_combine(torch.randn(made.count, layer.hidden, device=bench.device).bfloat16())
         forms |= {"grouped_mm": lambda: grouped_mm(sorted_h, w2, ends),
                   "grouped_mm+nccl": lambda: (grouped_mm(sorted_h, w2, ends), of_sums())}  # fmt: skip
-    bench.add("gemm_combine", model, layer, forms, right, dtype="bf16", routing=routing)
+    bench.add("gemm_combine", model, layer, forms, right, dtype="bf16", **shown)
     for way in ways.values():
         way.plan.close()
     if bench.on_gpus:
@@ -460,6 +464,8 @@ def main() -> None:
     parser.add_argument("--models", default="deepseek-v3,qwen3-30b,mixtral", help="names, separated by commas")
     parser.add_argument("--tokens", nargs="*", type=int, default=[1, 8, 32, 128, 4096], help="of a process")
     parser.add_argument("--skewed", nargs="*", type=int, default=[], help="tokens that all choose experts of process 0")
+    parser.add_argument("--divided", nargs="*", type=int, default=[], help="tokens, where each process has columns of all experts")
+    parser.add_argument("--divided-products", nargs="*", type=int, default=[], help="likewise of rows with products")
     parser.add_argument("--products", nargs="*", type=int, default=[4096], help="tokens of rows with products")
     parser.add_argument("--sms", nargs="*", type=int, default=[], help="SMs for the rows in further overlapped forms")
     parser.add_argument("--forms", nargs="*", default=["sequential", "overlapped"], help="of products")
@@ -482,9 +488,13 @@ def main() -> None:
                 moves(bench, model, tokens, "random")
             for tokens in options.skewed:
                 moves(bench, model, tokens, "one")
+            for tokens in options.divided:
+                moves(bench, model, tokens, "random", bench.size)
         for model in models:
             for tokens in options.products:
                 products(bench, model, tokens, "random")
+            for tokens in options.divided_products:
+                products(bench, model, tokens, "random", bench.size)
             for tokens in options.fp8:
                 fp8_products(bench, model, tokens)
     bench.synchronize()

@@ -45,7 +45,7 @@ class Call(ctypes.Structure):
                                                "scales_of_a", "scales_of_b", "scales_of_c")],
         *[(name, ctypes.c_int64) for name in ("m", "n", "k", "rows_of_a")],
         *[(name, ctypes.c_int) for name in ("groups", "most_panels", "column_chunks", "activation", "type", "out_type", "blocks",
-                                            "tile_m", "tile_n")],
+                                            "tile_m", "tile_n", "sms")],
     ]  # fmt: skip
 
 
@@ -91,8 +91,9 @@ def table_of(counts: list[int], together: int, tile: int = TILE) -> Table:
 
 
 class Library:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, sms: int) -> None:
         self.function = ctypes.CDLL(path).tandem_bench_grouped_gemm
+        self.sms = sms
         self.gathered: torch.Tensor | None = None
 
     def call(self, table: Table, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, index: torch.Tensor | None = None,
@@ -108,6 +109,7 @@ class Library:
             *((address(scales.a), address(scales.b), address(scales.out)) if scales is not None else (None, None, None)),
             c.shape[0], b.shape[1], b.shape[2], a.shape[0], b.shape[0], table.panels.numel() // 4, chunks, activation,
             DTYPES[a.dtype], DTYPES[c.dtype], int(scales is not None and scales.blocks), table.tile, columns_of_tile(table.tile, c.dtype),
+            self.sms,
         )  # fmt: skip
         if self.function(ctypes.byref(call), 1, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)) != 0:
             raise RuntimeError("the grouped GEMM was refused")
@@ -438,9 +440,13 @@ def problems_of(model: str, product: int, options: argparse.Namespace) -> Iterat
     for rows in options.mean_rows:
         yield Problem(model, product, f"{rows} rows on average", drawn_counts(rows, here), n, k)
     for tokens in options.tokens:
-        for zipf in (False, True):
-            label = f"{tokens} tokens {'zipf:1' if zipf else 'balanced'}"
-            yield Problem(model, product, label, counts_of(tokens * top, here, zipf), n, k)
+        routings = {
+            "balanced": counts_of(tokens * top, here, False),
+            "random": drawn_counts(tokens * top // here, here),
+            "zipf:1": counts_of(tokens * top, here, True),
+        }
+        for routing, counts in routings.items():
+            yield Problem(model, product, f"{tokens} tokens {routing}", counts, n, k)
 
 
 def bench(library: Library, options: argparse.Namespace) -> list[dict]:
@@ -474,13 +480,14 @@ def main() -> int:
     parser.add_argument("--few-rows", nargs="*", type=int, default=[], help="rows of each expert")
     parser.add_argument("--mean-rows", nargs="*", type=int, default=[], help="rows of each expert on average, drawn")
     parser.add_argument("--rounds", type=int, default=9, help="replays of each graph")
+    parser.add_argument("--sms", type=int, default=0, help="SMs of Tandem's GEMM; 0: all")
     parser.add_argument("--together", type=int, default=16, help="panels that are computed column by column")
     parser.add_argument("--out", help="file for the rows, in JSON")
     parser.add_argument("--forms", nargs="+", choices=("sorted", "rows", "few"), default=["sorted", "rows"],
                         help="of A and of tiles")
     parser.add_argument("--types", nargs="+", choices=("bf16", "fp8"), default=["bf16", "fp8"], help="of A and B")
     options = parser.parse_args()
-    library = Library(options.library)
+    library = Library(options.library, options.sms)
     if options.check:
         return check(library, options.forms, options.types)
     rows = bench(library, options)

@@ -61,12 +61,36 @@ class FragmentContract {
   TANDEM_DEVICE FragmentContract operator*(T scale) const;
 };
 
+/// At most 32 scalars that all threads of a block or role know. On a GPU each lane of a warp holds one.
+template <class T>
+class FewContract {
+ public:
+  /// Returns the number of scalars.
+  TANDEM_DEVICE int count() const;
+  /// Returns scalar i.
+  TANDEM_DEVICE T at(int i) const;
+  /// Returns f(x) for every scalar, or f(x, y) for every pair.
+  template <class F>
+  TANDEM_DEVICE FewContract map(F f) const;
+  template <class U, class F>
+  TANDEM_DEVICE FewContract zip(const FewContract<U>& other, F f) const;
+  /// Returns a word with bit i set if f(x) holds for scalar i.
+  template <class F>
+  TANDEM_DEVICE std::uint32_t mask(F f) const;
+  /// Returns the bits that f(x), of 64 bits, has set for any scalar.
+  template <class F>
+  TANDEM_DEVICE std::uint64_t join(F f) const;
+};
+
 /// The operations of a thread block. Each backend defines a class with these members.
 class BlockContract : public BlockOps<BlockContract> {
  public:
   /// The type of a fragment, for code that is written for any block.
   template <class T>
   using FragmentOf = FragmentContract<T>;
+  /// Likewise of a few scalars.
+  template <class T>
+  using FewOf = FewContract<T>;
 
   // --- who and where ------------------------------------------------------------------------------------------------
 
@@ -93,9 +117,16 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Loads the elements `range` of a local or reachable array, converted to A. Relaxed.
   template <class A, class T>
   TANDEM_DEVICE FragmentContract<A> load(const T* from, Range range);
+  /// Does the same with the layout of elements of U, for values that are stored or sent as U. Elements of U are not
+  /// larger than those of T. The range is as large as a step of T at most.
+  template <class U, class A, class T>
+  TANDEM_DEVICE FragmentContract<A> load_as(const T* from, Range range);
   /// Loads an element of 1, 2, 4 or 8 bytes. Relaxed.
   template <class T>
   TANDEM_DEVICE T load_scalar(const T* from);
+  /// Loads `count` such elements at once, at most 32.
+  template <class T>
+  TANDEM_DEVICE FewContract<T> load_few(const T* from, int count);
   /// Loads the elements `range` of every PE's copy and reduces them in PE order 0, 1, ... All loads are in flight at
   /// once. All PEs must be reachable.
   template <class A, class T>
@@ -131,6 +162,10 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Stores the first element of group i to `to[i]`, with the visibility of `store`.
   template <int Group, class T, class A>
   TANDEM_DEVICE void store_group_firsts(T* to, const FragmentContract<A>& values);
+  /// Returns the first element of each group, with the layout of elements of 4 bytes, which T has. It contains a
+  /// barrier of the block.
+  template <int Group, class T>
+  TANDEM_DEVICE FragmentContract<T> group_firsts(const FragmentContract<T>& values);
   /// Returns a fragment with the layout of `like`, in which each element of group i is `from[i]`.
   template <int Group, class T, class A>
   TANDEM_DEVICE FragmentContract<T> load_groups(const T* from, const FragmentContract<A>& like);
@@ -138,6 +173,20 @@ class BlockContract : public BlockOps<BlockContract> {
   /// is an integer of 4 or 8 bytes, and sums wrap.
   template <class T>
   TANDEM_DEVICE FragmentContract<T> exclusive_sum(const FragmentContract<T>& values);
+  /// Ranks elements by keys from 0 to `keys` - 1; elements with other values have none. There are at most as many keys
+  /// as a step of a loop over std::int32_t has elements. It contains a barrier of the block.
+  TANDEM_DEVICE KeyRanks<FragmentContract<std::int32_t>> key_ranks(const FragmentContract<std::int32_t>& values,
+                                                                   int keys);
+  /// Returns element `at[i]` of a table for each element i of `at`, 0 if it is negative. Elements of the table have 4
+  /// bytes. It contains a barrier of the block.
+  template <class T>
+  TANDEM_DEVICE FragmentContract<T> look_up(const FragmentContract<T>& table, const FragmentContract<std::int32_t>& at);
+  /// Returns the sum of each column over some rows of `table`, which has `columns` columns. Sums wrap. It contains a
+  /// barrier of the block.
+  TANDEM_DEVICE FragmentContract<std::int32_t> column_sums(const std::int32_t* table, Range rows, Size columns);
+  /// Returns `count` elements from element `first` on, at most 32. It contains a barrier of the block.
+  template <class T>
+  TANDEM_DEVICE FewContract<T> pick(const FragmentContract<T>& values, Size first, int count);
   /// Stores element i to `to[at[i]]`, with the visibility of `store`. It skips elements whose place is negative. The
   /// places of the others differ.
   template <class T, class A>

@@ -3,7 +3,7 @@
 namespace tandem::wire {
 
 /// Each word is stored with release order, as ThreadSanitizer expects of a word that is polled.
-void HostAccess::write_packets(std::byte* to, View data) {
+bool HostAccess::write_packets(std::byte* to, View data) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   const std::size_t words = reinterpret_cast<std::uintptr_t>(to) % kWord == 0 ? data.size() / kWord : 0;
   for (std::size_t i = 0; i < words; ++i) {
@@ -13,6 +13,7 @@ void HostAccess::write_packets(std::byte* to, View data) {
   }
   const View rest = data.subspan(words * kWord);
   if (!rest.empty()) std::memcpy(to + words * kWord, rest.data(), rest.size());
+  return false;
 }
 
 }  // namespace tandem::wire

@@ -33,11 +33,10 @@ class Access {
   /// Returns whether the data of a reading is there. Readings end in their order.
   virtual bool is_read(const Reading&) { return true; }
   virtual void release(const Reading&) {}
-  virtual void write(std::byte* to, View data) = 0;
+  /// Writes data. Returns whether it reads the data later: it has to stay then until all writes so far are in memory.
+  virtual bool write(std::byte* to, View data) = 0;
   /// Writes data that may be packets, whose flags a PE polls: each aligned word of 8 bytes arrives as a whole.
-  virtual void write_packets(std::byte* to, View data) {
-    if (!data.empty()) write(to, data);
-  }
+  virtual bool write_packets(std::byte* to, View data) { return !data.empty() && write(to, data); }
   /// Returns the value of a word that others may change.
   virtual Epoch value_of(const Signal& word) = 0;
   /// Changes a word. Who sees the change sees all data that was written before.
@@ -63,10 +62,11 @@ class HostAccess : public Access {
     const bool stays = from_base < static_cast<std::uintptr_t>(place_.pes * place_.stride);
     return {{from, static_cast<std::size_t>(bytes)}, 0, stays};
   }
-  void write(std::byte* to, View data) override {
+  bool write(std::byte* to, View data) override {
     if (!data.empty()) std::memcpy(to, data.data(), data.size());
+    return false;
   }
-  void write_packets(std::byte* to, View data) override;
+  bool write_packets(std::byte* to, View data) override;
   Epoch value_of(const Signal& word) override {
     return std::atomic_ref(const_cast<Signal&>(word).value).load(std::memory_order_acquire);
   }

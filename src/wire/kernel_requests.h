@@ -11,8 +11,8 @@ namespace tandem::wire {
 
 class KernelRequests {
  public:
-  /// Takes kMailSlots slots and the progress, in memory that kernels reach, all zeros.
-  KernelRequests(cuda::MailSlot* slots, cuda::MailProgress* progress) : slots_(slots), progress_(*progress) {}
+  /// Takes the ring and the progress, in memory that kernels reach, all zeros.
+  KernelRequests(cuda::MailRing* ring, cuda::MailProgress* progress) : ring_(*ring), progress_(*progress) {}
 
   /// Returns the next request, if it is there.
   std::optional<Request> take();
@@ -22,7 +22,7 @@ class KernelRequests {
   Requests requests() const;
 
  private:
-  cuda::MailSlot* const slots_;
+  cuda::MailRing& ring_;
   cuda::MailProgress& progress_;
   std::uint64_t taken_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <random>
 #include <utility>
@@ -41,7 +42,7 @@ class LoopEndpoint final : public Endpoint {
   std::string name() const override { return "threads of one process"; }
   Bytes address() const override { return {}; }
   void connect(const std::vector<Bytes>&) override {}
-  Size most_bytes() const override { return Size{64} << 10; }
+  Room room() const override { return {Size{64} << 10}; }
 
   bool send(int pe, View header, View data, const OnSent& sent) override {
     Departure departure{pe, {header.begin(), header.end()}, data, sent, sent ? delay() : 0};
@@ -52,7 +53,7 @@ class LoopEndpoint final : public Endpoint {
     return true;
   }
 
-  bool poll(const std::function<void(View)>& take) override {
+  bool poll(const Take& take) override {
     for (auto next = departures_.begin(); next != departures_.end();) {
       if (--next->polls > 0) {
         ++next;
@@ -67,11 +68,15 @@ class LoopEndpoint final : public Endpoint {
     auto first = messages.begin();
     while (first != messages.end() && first->polls > 0) --(first++)->polls;
     if (first == messages.end()) return true;  // all are late, and one will not be at a later poll
-    const Bytes message = std::move(first->bytes);
+    Bytes message = std::move(first->bytes);
     messages.erase(first);
     lock.unlock();
-    take(message);
+    if (take(message)) kept_.push_back(std::move(message));
     return true;
+  }
+
+  void release(View message) override {
+    kept_.remove_if([&](const Bytes& kept) { return kept.data() == message.data(); });
   }
 
   void wait(int ms) override {
@@ -118,6 +123,7 @@ class LoopEndpoint final : public Endpoint {
   const Disorder disorder_;
   std::mt19937_64 random_;
   std::deque<Departure> departures_;
+  std::list<Bytes> kept_;  // messages in use
 };
 
 }  // namespace

@@ -25,11 +25,14 @@ struct Request {
 
   Kind kind = Kind::kPut;
   SignalOp op = SignalOp::kSet;
-  bool has_word = false;    ///< of a put: a signal follows the data, if there is any
-  bool holds_data = false;  ///< of a put: `held` has the data, and `local` is not read
-  int pe = 0;               ///< PE of the world
-  void* local = nullptr;    ///< the source of a put, the destination of a get
-  Size offset = 0;          ///< in the part of `pe`
+  bool has_word = false;        ///< of a put: a signal follows the data, if there is any
+  bool holds_data = false;      ///< of a put: `held` has the data, and `local` is not read
+  bool precedes_later = false;  ///< of a flush: later requests to a PE wait for the answers of the other PEs
+  /// Whether the source of a put is in memory of the host, where it stays until the request is answered.
+  bool has_data_beside = false;
+  int pe = 0;             ///< PE of the world
+  void* local = nullptr;  ///< the source of a put, the destination of a get
+  Size offset = 0;        ///< in the part of `pe`
   Size bytes = 0;
   Size word = 0;  ///< offset of the signal's word
   Epoch value = 0;

@@ -100,6 +100,7 @@ TEST(Calls, AnAbortIsSeen) {
   run_in_c(1, [](CPeer& peer) {
     EXPECT_EQ(unlike(tandem_world_error(peer.world), TANDEM_SUCCESS), "");
     EXPECT_EQ(unlike(tandem_world_abort(peer.world, "on purpose"), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_FAILED, "aborted: on purpose"), "");
     EXPECT_EQ(unlike(error_of(peer.world), TANDEM_FAILED, "aborted: on purpose"), "");
   });
 }

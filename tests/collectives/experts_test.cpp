@@ -229,11 +229,12 @@ TEST(Experts, RefuseBadOptionsByName) {
   EXPECT_EQ(option([](ExpertOptions& o) { o.batches = 9; }), "batches: 9 given to experts, allowed are 0 to 8");
   EXPECT_EQ(option([](ExpertOptions& o) { o.transport = static_cast<ExpertTransport>(4); }),
             "transport: 4 given to experts, allowed are 0 to 3");
-  EXPECT_THAT(option([](ExpertOptions& o) {
-                o.transport = ExpertTransport::kFused;
-                o.align = 2;
-              }),
-              HasSubstr("transport: fused given to experts of 2 tokens, top 2, align 2 and batches 0, allowed are"));
+  EXPECT_THAT(
+      option([](ExpertOptions& o) {
+        o.transport = ExpertTransport::kFused;
+        o.batches = 1;
+      }),
+      HasSubstr("transport: fused given to experts of 2 tokens, top 2, 2 experts of a PE and batches 1, allowed"));
 }
 
 TEST(Experts, RefuseMoreRowsThanIndicesHave) {

@@ -15,7 +15,7 @@ TEST(GpuAccess, ReadsAndWritesInOrder) {
   const int before = test::allocations_left();
   {
     Bytes memory(1 << 16);
-    GpuAccess access(0, {memory.data(), 1 << 15, 2, 0, 1}, 1 << 12);
+    GpuAccess access(0, {memory.data(), 1 << 15, 2, 0, 1}, {1 << 12});
     Bytes data(1 << 12);
     for (int round = 0; round < 40; ++round) {  // more than may be on its way together
       data.back() = static_cast<std::byte>(round);
@@ -42,14 +42,33 @@ TEST(GpuAccess, ReadsAndWritesInOrder) {
   EXPECT_EQ(test::allocations_left(), before);
 }
 
+/// Long data of a message is copied from where it has arrived. Short data and other memory are free at once.
+TEST(GpuAccess, LeavesLongDataInMessages) {
+  const int before = test::allocations_left();
+  {
+    constexpr std::size_t most = 1 << 14;
+    Bytes memory(most), elsewhere(most, std::byte{9});
+    const wire::Room room{most, std::shared_ptr<std::byte[]>(new std::byte[2 * most]), 2 * most};
+    GpuAccess access(0, {memory.data(), most, 1, 0, 1}, room);
+    const View arrived(room.memory.get(), 2 * most);
+    std::fill_n(room.memory.get(), 2 * most, std::byte{5});
+    EXPECT_TRUE(access.write(memory.data(), arrived.subspan(64, 8192)));
+    EXPECT_EQ(memory[8191], std::byte{5});
+    EXPECT_FALSE(access.write(memory.data(), arrived.subspan(64, 8191)));
+    EXPECT_FALSE(access.write(memory.data(), elsewhere));
+    EXPECT_EQ(memory, elsewhere);
+  }
+  EXPECT_EQ(test::allocations_left(), before);
+}
+
 TEST(GpuAccess, GivesKernelsTheirWay) {
   Bytes memory(256);
-  GpuAccess access(0, {memory.data(), 64, 4, 3, 2}, 64);
+  GpuAccess access(0, {memory.data(), 64, 4, 3, 2}, {64});
   const MailLink& mail = access.mail();
   EXPECT_TRUE(mail.is_near(2));
   EXPECT_FALSE(mail.is_near(1));
   EXPECT_EQ(mail.offset_on(memory.data() + 64 + 24, 1), 24);
-  MailSlot& slot = mail.slots[1];
+  MailSlot& slot = mail.ring->slots[1];
   slot.head = mail_head(MailKind::kGet, SignalOp::kAdd, true, 1);
   slot.offset = 24;
   EXPECT_FALSE(access.kernel_requests()->take());

@@ -25,10 +25,10 @@ TEST(Processors, AreThoseOfTheAffinityWithinTheShareOfTheControlGroup) {
 
 TEST(Processors, AreForProxiesThatLookForWorkWhereNobodyElseNeedsThem) {
   using std::chrono::microseconds;
-  EXPECT_EQ(HostDevices::search_of_proxy(1, 2), microseconds(0)) << "the PE and its proxy";
-  EXPECT_EQ(HostDevices::search_of_proxy(1, 3), microseconds(100));
-  EXPECT_EQ(HostDevices::search_of_proxy(8, 16), microseconds(0));
-  EXPECT_EQ(HostDevices::search_of_proxy(8, 17), microseconds(100));
+  EXPECT_EQ(HostDevices::search_of_proxy(1, 3), microseconds(0)) << "the PE, its proxy and what receives";
+  EXPECT_EQ(HostDevices::search_of_proxy(1, 4), microseconds(100));
+  EXPECT_EQ(HostDevices::search_of_proxy(8, 24), microseconds(0));
+  EXPECT_EQ(HostDevices::search_of_proxy(8, 25), microseconds(100));
 }
 
 TEST(Processors, OfAThreadOnOneOfThemAreOne) {

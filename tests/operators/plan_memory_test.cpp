@@ -57,6 +57,27 @@ TEST(PlanMemory, IsThereUntilAllPesAreThroughWithThePlan) {
   });
 }
 
+/// Only symmetric buffers make the heap grow, so all large buffers of a plan are symmetric.
+TEST(PlanMemory, OfNormsMakesTheHeapGrow) {
+  SimOptions options;
+  options.heap_bytes = Size{1} << 20;
+  options.heap_limit_bytes = Size{1} << 26;
+  Simulation(load_machine("h200x4"), kPes, options).run([](World& world) {
+    world.heap().allocate<std::byte>(Size{1000} << 10, "others");
+    OperatorOptions wanted = layer(96);
+    wanted.norm.norm = Norm::kRms;
+    wanted.norm.residual = true;
+    wanted.k = 16 << 10;
+    EXPECT_NO_THROW(make_operator(world, Operator::kAllGatherGemm, wanted));
+    wanted = layer(96);
+    wanted.type = DType::kBF16;
+    wanted.n = 16 << 10;
+    wanted.norm.norm = Norm::kRms;
+    wanted.norm.quantisation = Quantisation::kRow;
+    EXPECT_NO_THROW(make_operator(world, Operator::kGemmReduceScatter, wanted));
+  });
+}
+
 TEST(PlanMemory, OfAPlanThatCouldNotBeMadeIsFree) {
   run([](World& world) {
     for (int i = 0; i < 20; ++i)

@@ -38,6 +38,11 @@ void each_block_case(const Visit& visit) {
   visit(std::type_identity<PrefixSums<void, false>>());
   visit(std::type_identity<PrefixSums<LL128Line, false>>());
   visit(std::type_identity<PrefixSums<LLPacket, true>>());
+  visit(std::type_identity<Keys<void, 64>>());
+  visit(std::type_identity<Keys<LL128Line, 512>>());
+  visit(std::type_identity<Keys<LLPacket, 96>>());
+  visit(std::type_identity<Quantised<void>>());
+  visit(std::type_identity<Quantised<LL128Line>>());
   visit(std::type_identity<Gets<std::uint32_t>>());
   visit(std::type_identity<CountBySwaps<std::uint32_t, Scope::kGpu>>());
   visit(std::type_identity<CountBySwaps<std::int64_t, Scope::kSystem>>());

@@ -40,6 +40,7 @@ TANDEM_DEVICE void memory(Block& block, const Args& a, int pe) {
     if constexpr (std::is_same_v<A, float>) {
       block.template store_group_firsts<128>(a.result, block.template group_greatest<128>(values));
       block.store(a.result, tile, block.template load_groups<128>(a.result, values));
+      block.store(a.result, {0, 1}, block.template group_firsts<128>(values));
       block.store_scalar(a.result, block.greatest(values));
     }
     const auto mapped = combined.map([](A x) { return static_cast<A>(x + A{1}); });
@@ -53,7 +54,18 @@ TANDEM_DEVICE void memory(Block& block, const Args& a, int pe) {
   for (const Range tile : block.template tiles<std::int32_t>({0, a.count})) {
     const auto numbers = block.template load<std::int32_t>(a.i32, tile);
     block.store_at(a.i32, block.exclusive_sum(numbers), numbers);
+    const auto ranked = block.key_ranks(numbers, 3);
+    block.store_at(a.i32, ranked.ranks, block.look_up(ranked.counts, numbers));
+    const auto few = block.pick(block.column_sums(a.i32, {0, 4}, 3), 0, 3);
+    const auto pairs =
+        few.map([](std::int32_t x) { return x + 1; }).zip(block.load_few(a.i32, 3), [](std::int32_t x, std::int32_t y) {
+          return x * y;
+        });
+    const std::uint64_t bits = pairs.mask([](std::int32_t x) { return x > 0; }) |
+                               pairs.join([](std::int32_t x) { return static_cast<std::uint64_t>(x); });
+    block.store_scalar(a.u64, bits + static_cast<std::uint64_t>(pairs.at(lowest_bit(1)) + pairs.count()));
   }
+  block.store(a.result, {0, 1}, block.template load_as<T, A>(a.local, {0, 1}));
   block.store_scalar(a.local + 1, block.load_scalar(a.local));
   block.copy(a.local, a.symm.local(), a.count);
 }

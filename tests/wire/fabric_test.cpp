@@ -22,7 +22,7 @@ class FabricConnections : public ::testing::Test {
  protected:
   void SetUp() override {
     if (::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr) GTEST_SKIP() << "libfabric1 is not installed";
-    for (auto& end : ends_) end = make_fabric_endpoint("127.0.0.1");
+    for (auto& end : ends_) end = make_fabric_endpoint("127.0.0.1", search_);
   }
   void connect() {
     ends_[0]->connect({{}, ends_[1]->address()});
@@ -49,15 +49,17 @@ class FabricConnections : public ::testing::Test {
         end->poll([&](View message) {
           got.assign(message.begin(), message.end());
           has_come = true;
+          return false;
         });
       return has_come;
     });
     await([&] {
-      ends_[static_cast<std::size_t>(from)]->poll([](View) {});
+      ends_[static_cast<std::size_t>(from)]->poll([](View) { return false; });
       return data.empty() || data[0] == std::byte{};
     });
     return got;
   }
+  void show_data();
   void expect_messages() {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{64}, std::size_t{65}, std::size_t{200'000}})
       for (const int from : {0, 1}) {
@@ -70,12 +72,73 @@ class FabricConnections : public ::testing::Test {
       }
   }
 
+  std::chrono::microseconds search_{0};
   std::array<std::unique_ptr<Endpoint>, 2> ends_;
+};
+
+/// A thread receives.
+class ReceivingThreads : public FabricConnections {
+ protected:
+  ReceivingThreads() { search_ = std::chrono::microseconds(100); }
 };
 
 TEST_F(FabricConnections, CarryMessages) {
   connect();
   expect_messages();
+}
+
+TEST_F(ReceivingThreads, CarryMessages) {
+  connect();
+  expect_messages();
+}
+
+/// Messages in use keep their contents, and others find room again once they are released.
+TEST_F(ReceivingThreads, LeaveMessagesInUse) {
+  connect();
+  for (int round = 0; round < 10; ++round) {
+    std::vector<View> kept;
+    int sent = 0;
+    await([&] {
+      const Bytes header(64, static_cast<std::byte>(sent)), data(100'000, static_cast<std::byte>(sent + 1));
+      if (sent < 20 && ends_[0]->send(1, header, data, nullptr)) ++sent;
+      ends_[0]->poll([](View) { return false; });
+      ends_[1]->poll([&](View message) {
+        kept.push_back(message);
+        return true;
+      });
+      return kept.size() == 20;
+    });
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      EXPECT_EQ(kept[i].size(), 100'064U);
+      EXPECT_EQ(kept[i].front(), static_cast<std::byte>(i));
+      EXPECT_EQ(kept[i].back(), static_cast<std::byte>(i + 1));
+      ends_[1]->release(kept[i]);
+    }
+  }
+}
+
+TEST_F(ReceivingThreads, AreWokenByEachMessage) {
+  connect();
+  expect_messages();
+  std::atomic<int> got{0};
+  std::thread receiver([&] {
+    while (got < 50) {
+      if (!ends_[1]->poll([&](View) {
+            ++got;
+            return false;
+          }))
+        ends_[1]->wait(1'000'000);
+    }
+  });
+  for (int i = 1; i <= 50; ++i) {
+    await([&] { return ends_[0]->send(1, Bytes(64), {}, nullptr); });
+    if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    await([&] {
+      ends_[0]->poll([](View) { return false; });
+      return got >= i;
+    });
+  }
+  receiver.join();
 }
 
 /// Before the PEs meet, strangers connect. Some say nothing, some send noise, some leave.
@@ -85,7 +148,11 @@ TEST_F(FabricConnections, MeetAmongStrangers) {
     bootstrap::Fd stranger = bootstrap::connect_tcp("127.0.0.1", port(*ends_[i % 2]), bootstrap::Deadline(60));
     const Bytes noise(i * i % 5000, static_cast<std::byte>(i));
     static_cast<void>(::send(stranger.get(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
-    for (auto& end : ends_) end->poll([](View) { ADD_FAILURE() << "a stranger's message"; });
+    for (auto& end : ends_)
+      end->poll([](View) {
+        ADD_FAILURE() << "a stranger's message";
+        return false;
+      });
     if (i % 3 != 0) staying.push_back(std::move(stranger));
   }
   connect();
@@ -112,9 +179,12 @@ TEST_F(FabricConnections, RefuseACallerWithoutThePass) {
   caller->connect({address, {}});
   std::string error;
   await([&] {
-    ends_[0]->poll([](View) { ADD_FAILURE() << "a stranger's message"; });
+    ends_[0]->poll([](View) {
+      ADD_FAILURE() << "a stranger's message";
+      return false;
+    });
     try {
-      caller->poll([](View) {});
+      caller->poll([](View) { return false; });
     } catch (const std::exception& why) {
       error = why.what();
     }
@@ -136,7 +206,7 @@ TEST_F(FabricConnections, SendNothingToAPeThatHasGone) {
     ends_[1].reset();
     std::vector<Break> broken;
     await([&] {
-      ends_[0]->poll([](View) {});
+      ends_[0]->poll([](View) { return false; });
       if (sends) static_cast<void>(ends_[0]->send(1, Bytes(100'000), {}, nullptr));
       broken = ends_[0]->breaks();
       return !broken.empty();
@@ -164,7 +234,7 @@ TEST_F(FabricConnections, NoticeThatOneOfThemBroke) {
   ASSERT_EQ(cut, 1);
   std::vector<Break> broken;
   await([&] {
-    for (auto& end : ends_) end->poll([](View) {});
+    for (auto& end : ends_) end->poll([](View) { return false; });
     broken = ends_[0]->breaks();
     return !broken.empty();
   });
@@ -191,7 +261,12 @@ TEST_F(FabricConnections, LeaveRoomForOtherPes) {
     sent[static_cast<std::size_t>(pe)] += is_sent ? 1 : 0;
     return is_sent;
   };
-  const auto poll = [&](std::size_t pe) { all[pe]->poll([&](View) { ++got[pe]; }); };
+  const auto poll = [&](std::size_t pe) {
+    all[pe]->poll([&](View) {
+      ++got[pe];
+      return false;
+    });
+  };
   for (const int pe : {1, 2})
     await([&] {
       for (std::size_t other = 0; other < 3; ++other) poll(other);
@@ -217,7 +292,7 @@ TEST_F(FabricConnections, LeaveRoomForOtherPes) {
 /// A litmus test of two proxies over connections. Each of 64 places gets new data many times, of several lengths. A
 /// reader beside the proxy sees a word, then all data that was put before it. TANDEM_TEST_ROUNDS=1000000 makes as many
 /// rounds.
-TEST_F(FabricConnections, ShowDataToWhoeverSeesItsWord) {
+void FabricConnections::show_data() {
   constexpr Size kPlaces = 64, kPlace = 8192, kPart = kPlaces * kPlace + 16;
   constexpr Size kWord = kPart - 16, kCredit = kPart - 8;
   const char* const text = std::getenv("TANDEM_TEST_ROUNDS");
@@ -265,6 +340,10 @@ TEST_F(FabricConnections, ShowDataToWhoeverSeesItsWord) {
   reader.join();
   EXPECT_EQ(wrong, 0U);
 }
+
+TEST_F(FabricConnections, ShowDataToWhoeverSeesItsWord) { show_data(); }
+
+TEST_F(ReceivingThreads, ShowDataToWhoeverSeesItsWord) { show_data(); }
 
 /// Each wake ends a wait: the one that lasts, or the next.
 TEST_F(FabricConnections, EndAWaitByEachWake) {

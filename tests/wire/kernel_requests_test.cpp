@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <list>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 
 #include "wire/pes.h"
@@ -22,6 +24,8 @@ class LateAccess final : public Access {
 
   /// From now on, only finish(), are_written() and what calls them let writes go ahead.
   void hold() { held_ = true; }
+  /// From now on, data is written from where the message has it.
+  void leave_in_messages() { leaves_ = true; }
   std::size_t most_readings() const override { return kReadings; }
   Reading read(const std::byte* from, Size bytes) override {
     if (readings_.size() >= kReadings) throw std::logic_error("more readings than there may be");
@@ -40,13 +44,19 @@ class LateAccess final : public Access {
     if (applied_ < mark) apply_first();
     return applied_ >= mark;
   }
-  void write(std::byte* to, View data) override { add({to, {data.begin(), data.end()}, nullptr, 0}); }
+  bool write(std::byte* to, View data) override {
+    if (leaves_)
+      add({to, {}, nullptr, 0, data});
+    else
+      add({to, {data.begin(), data.end()}, nullptr, 0, {}});
+    return leaves_;
+  }
   Epoch value_of(const Signal& word) override {
     finish();
     return memory_.value_of(word);
   }
   void change(Signal& word, SignalOp op, Epoch value) override {
-    add({nullptr, {}, &word, op == SignalOp::kSet ? value : value_of(word) + value});
+    add({nullptr, {}, &word, op == SignalOp::kSet ? value : value_of(word) + value, {}});
   }
   void finish() override {
     while (apply_first()) continue;
@@ -69,7 +79,7 @@ class LateAccess final : public Access {
   /// Posts a put of two words to PE 1 that its request holds, with a signal.
   std::uint64_t post_held(Size offset, std::uint64_t first, std::uint64_t second, Epoch value, Size bytes = 16) {
     cuda::MailSlot request{};
-    request.head = cuda::mail_head(cuda::MailKind::kPut, SignalOp::kSet, true, 1, true);
+    request.head = cuda::mail_head(cuda::MailKind::kPut, SignalOp::kSet, true, 1, cuda::MailData::kHeld);
     request.local = first;
     request.held = second;
     request.offset = static_cast<std::uint64_t>(offset);
@@ -77,16 +87,28 @@ class LateAccess final : public Access {
     request.value = value;
     return post(request);
   }
+  /// Posts a put to PE 1 whose data is beside its request, with a signal. The data is `first`, `first` + 1, ...
+  std::uint64_t post_beside(Size offset, std::uint64_t first, Size words, Epoch value) {
+    cuda::MailSlot request{};
+    request.head = cuda::mail_head(cuda::MailKind::kPut, SignalOp::kSet, true, 1, cuda::MailData::kBeside);
+    request.offset = static_cast<std::uint64_t>(offset);
+    request.bytes = static_cast<std::uint64_t>(words) * sizeof first;
+    request.value = value;
+    std::vector<std::uint64_t> data(static_cast<std::size_t>(std::min(words, cuda::kMostBeside / 8)));
+    std::iota(data.begin(), data.end(), first);
+    return post(request, View(reinterpret_cast<const std::byte*>(data.data()), data.size() * sizeof first));
+  }
   std::uint64_t sent() { return std::atomic_ref(progress_.sent).load(std::memory_order_acquire); }
   std::uint64_t answered() { return std::atomic_ref(progress_.answered).load(std::memory_order_acquire); }
   /// Returns how many readings have begun, for threads that know all requests to be answered.
   std::uint64_t readings() const { return read_; }
 
  private:
-  std::uint64_t post(const cuda::MailSlot& request) {
+  std::uint64_t post(const cuda::MailSlot& request, View beside = {}) {
     const std::uint64_t number = ++posted_;
-    await([&] { return answered() + cuda::kMailSlots >= number; });
-    cuda::MailSlot& slot = slots_[number % cuda::kMailSlots];
+    await([&] { return answered() + (beside.empty() ? cuda::kMailSlots : cuda::kMailPlaces) >= number; });
+    std::copy(beside.begin(), beside.end(), ring_->places[number % cuda::kMailPlaces]);
+    cuda::MailSlot& slot = ring_->slots[number % cuda::kMailSlots];
     slot.head = request.head;
     slot.local = request.local;
     slot.offset = request.offset;
@@ -103,6 +125,7 @@ class LateAccess final : public Access {
     Bytes data;
     Signal* word;
     Epoch value;
+    View left;  ///< data that the message has
   };
 
   struct LateReading {
@@ -126,13 +149,13 @@ class LateAccess final : public Access {
     if (next.word != nullptr)
       memory_.change(*next.word, SignalOp::kSet, next.value);
     else
-      memory_.write(next.to, next.data);
+      memory_.write(next.to, next.left.empty() ? View(next.data) : next.left);
     return true;
   }
 
-  std::vector<cuda::MailSlot> slots_{cuda::kMailSlots};
+  std::unique_ptr<cuda::MailRing> ring_ = std::make_unique<cuda::MailRing>();
   cuda::MailProgress progress_{};
-  KernelRequests requests_{slots_.data(), &progress_};
+  KernelRequests requests_{ring_.get(), &progress_};
   std::uint64_t posted_ = 0;
   HostAccess memory_;
   std::mutex mutex_;
@@ -142,7 +165,33 @@ class LateAccess final : public Access {
   std::map<std::uint64_t, LateReading> readings_;
   std::atomic<std::uint64_t> read_ = 0;
   std::atomic<unsigned> looks_{0};
-  std::atomic<bool> held_{false};
+  std::atomic<bool> held_{false}, leaves_{false};
+};
+
+/// An endpoint whose messages lose their contents once they are not in use any more.
+class Forgetful final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+
+  bool poll(const Take& take) override {
+    return inner_->poll([&](View message) {
+      Bytes own(message.begin(), message.end());
+      if (take(own))
+        in_use_.push_back(std::move(own));
+      else
+        forget(own);
+      return false;
+    });
+  }
+  void release(View message) override {
+    for (Bytes& one : in_use_)
+      if (one.data() == message.data()) forget(one);
+  }
+
+ private:
+  static void forget(Bytes& message) { std::fill(message.begin(), message.end(), std::byte{0xEE}); }
+
+  std::list<Bytes> in_use_;  // all that were, since what reads them too late must not find other messages
 };
 
 /// PEs, with the access of each.
@@ -186,6 +235,25 @@ TEST(KernelRequests, PlaceDataBeforeTheWord) {
   EXPECT_EQ(gpus.pes().error(), "");
 }
 
+/// Data is written from messages, which stay until it is.
+TEST(KernelRequests, AreWrittenFromMessagesInUse) {
+  Gpus gpus(2, {.wrap = [](int, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
+              return std::make_unique<Forgetful>(std::move(inner));
+            }});
+  gpus.access(1).leave_in_messages();
+  std::vector<std::uint64_t> source(kWords);
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    if (round == 10) gpus.access(1).hold();
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = round * 100000 + i;
+    const auto number = gpus.access(0).post(cuda::MailKind::kPut, 1, kWords * 8, source.data(), true, round);
+    await([&] { return gpus.pes().word(1, kWord) == round; });
+    for (Size i = 0; i < kWords; ++i)
+      ASSERT_EQ(gpus.value(1, i), round * 100000 + static_cast<std::uint64_t>(i)) << round << " " << i;
+    await([&] { return gpus.access(0).sent() >= number; });
+  }
+  EXPECT_EQ(gpus.pes().error(), "");
+}
+
 TEST(KernelRequests, OfNegativeBytesAreAnError) {
   Gpus gpus;
   gpus.access(0).post_held(kData, 1, 2, 3, -8);
@@ -216,6 +284,56 @@ TEST(KernelRequests, ThatHoldTheirDataStayInOrder) {
   const std::uint64_t before = flushed();
   gpus.access(0).post_held(kData, 1, 2, 21);
   EXPECT_EQ(flushed(), before);
+  EXPECT_EQ(gpus.pes().error(), "");
+}
+
+/// The same for data beside requests, of which more are posted than the ring has places.
+TEST(KernelRequests, ThatHaveTheirDataBesideThemStayInOrder) {
+  Gpus gpus({.seed = 7, .delayed_polls = 4, .repeated_per_mille = 100});
+  std::vector<std::uint64_t> source(kWords);
+  constexpr Size kMost = cuda::kMostBeside / 8;
+  std::uint64_t number = 0;
+  for (std::uint64_t round = 1; round <= 5 * cuda::kMailPlaces; ++round) {
+    const bool is_read_before = round % 64 == 1;
+    const Size words = round % 3 == 0 ? kMost : 3;
+    if (is_read_before) {
+      await([&] { return gpus.access(0).sent() >= number; });
+      std::fill(source.begin(), source.end(), round);
+      gpus.access(0).post(cuda::MailKind::kPut, 1, kWords * 8, source.data(), false, 0);
+    }
+    number = gpus.access(0).post_beside(kData + 8, round * 10000, words, round);
+    if (round % 16 != 1) continue;
+    await([&] { return gpus.pes().word(1, kWord) >= round; });
+    if (is_read_before) {
+      EXPECT_EQ(gpus.value(1, 0), round);
+    }
+    for (Size i = 0; i < words; ++i)
+      EXPECT_EQ(gpus.value(1, 1 + i), round * 10000 + static_cast<std::uint64_t>(i)) << round << " " << i;
+  }
+  EXPECT_EQ(gpus.pes().error(), "");
+  gpus.access(0).post_beside(kData, 0, kMost + 1, 1);
+  await([&] { return !gpus.pes().error().empty(); });
+  EXPECT_EQ(gpus.pes().error(), "PE 0: bytes: 65544 given to a kernel's put or get, allowed are 0 to 65536");
+}
+
+/// An answer that finds no room gives its reading up to that of another PE.
+TEST(KernelRequests, AreAnsweredBesidePesThatTakeTheirTime) {
+  std::atomic<int> without{1};
+  Gpus gpus(3, {.wrap = testing::pe_0_without(without)});
+  std::array<std::vector<std::uint64_t>, 2> got{std::vector<std::uint64_t>(100), std::vector<std::uint64_t>(100)};
+  const auto ask = [&](int pe) {
+    return gpus.access(pe).post(cuda::MailKind::kGet, 0, 800, got[static_cast<std::size_t>(pe - 1)].data(), false, 0);
+  };
+  std::memset(gpus.pes().memory(0) + kData, 3, 800);
+  const std::uint64_t slow = ask(1);
+  await([&] { return gpus.access(0).readings() > 0; });
+  const std::uint64_t quick = ask(2);
+  await([&] { return gpus.access(2).answered() >= quick; });
+  EXPECT_LT(gpus.access(1).answered(), slow);
+  without = -1;
+  await([&] { return gpus.access(1).answered() >= slow; });
+  EXPECT_EQ(got[0], std::vector<std::uint64_t>(100, 0x0303030303030303));
+  EXPECT_EQ(got[1], got[0]);
   EXPECT_EQ(gpus.pes().error(), "");
 }
 

@@ -69,6 +69,46 @@ TEST(SeveralPes, PassAPeThatIsNotReached) {
   EXPECT_EQ(pes.error(), "");
 }
 
+/// A flush may order later requests to other PEs behind it, though nobody waits for its answers.
+TEST(SeveralPes, AwaitAFlushBeforeLaterRequestsToOthers) {
+  std::atomic<int> without{1};
+  Pes pes(3, {.wrap = testing::pe_0_without(without)});
+  std::uint64_t value = 5;
+  pes.post(0, with_word(put(1, &value, 0, 8), 5));
+  pes.post(0, with_word(put(2, &value, 0, 8), 1));
+  await([&] { return pes.word(2, kLastWord) == 1; });
+  const std::uint64_t flush = pes.post(0, {.kind = Request::Kind::kFlush, .precedes_later = true});
+  pes.post(0, with_word(put(2, &value, 0, 8), 2));
+  // Requests that may go have gone when PE 0 gives the second answer.
+  for (int i = 0; i < 2; ++i) {
+    std::uint64_t got = 0;
+    Request get = get_of(&got, 8);
+    get.pe = 0;
+    const std::uint64_t asked = pes.post(2, get);
+    await([&] { return pes.proxy(2).mailbox().is_answered(asked); });
+  }
+  EXPECT_EQ(pes.word(2, kLastWord), 1U);
+  without = -1;
+  await([&] { return pes.word(2, kLastWord) == 2; });
+  EXPECT_EQ(pes.word(1, kLastWord), 5U);
+  await([&] { return pes.proxy(0).mailbox().is_answered(flush); });
+  EXPECT_EQ(pes.error(), "");
+}
+
+/// Requests to one PE keep their order, so it is asked for nothing until somebody waits.
+TEST(SeveralPes, OrderNothingWithOneOther) {
+  Pes pes(2);
+  std::uint64_t value = 5;
+  pes.post(0, with_word(put(1, &value, 0, 8), 5));
+  const std::uint64_t flush = pes.post(0, {.kind = Request::Kind::kFlush, .precedes_later = true});
+  await([&] { return pes.proxy(0).mailbox().is_answered(flush); });
+  EXPECT_FALSE(pes.proxy(0).mailbox().is_quiet());
+  pes.settle(0);
+  EXPECT_TRUE(pes.proxy(0).mailbox().is_quiet());
+  EXPECT_EQ(pes.word(1, kLastWord), 5U);
+  EXPECT_EQ(pes.error(), "");
+}
+
 /// Flushes between puts to several PEs, of which each is complete in its turn.
 TEST(SeveralPes, FlushPutsToSeveralPesInTheirOrder) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
@@ -155,10 +195,10 @@ TEST(SeveralPes, ReportAConnectionThatHasBeenBrokenForATime) {
 /// Memory whose proxy stops in the middle of a write.
 class StoppingAccess final : public HostAccess {
  public:
-  void write(std::byte* to, View data) override {
+  bool write(std::byte* to, View data) override {
     is_writing = true;
     await([&] { return may_go_on.load(); });
-    HostAccess::write(to, data);
+    return HostAccess::write(to, data);
   }
   std::atomic<bool> is_writing{false}, may_go_on{false};
 };

@@ -48,11 +48,12 @@ class Wrapped : public Endpoint {
   std::string name() const override { return inner_->name(); }
   Bytes address() const override { return inner_->address(); }
   void connect(const std::vector<Bytes>& addresses) override { inner_->connect(addresses); }
-  Size most_bytes() const override { return inner_->most_bytes(); }
+  Room room() const override { return inner_->room(); }
   bool send(int pe, View header, View data, const OnSent& sent) override {
     return inner_->send(pe, header, data, sent);
   }
-  bool poll(const std::function<void(View)>& take) override { return inner_->poll(take); }
+  bool poll(const Take& take) override { return inner_->poll(take); }
+  void release(View message) override { inner_->release(message); }
   void wait(int ms) override { inner_->wait(ms); }
   void wake() override { inner_->wake(); }
 
@@ -205,7 +206,7 @@ class AskedOne final : public Wrapped {
     }
     return Wrapped::send(pe, header, data, sent);
   }
-  bool poll(const std::function<void(View)>& take) override {
+  bool poll(const Take& take) override {
     has_room_ = true;
     return !state_.is_deaf && Wrapped::poll(take);
   }

@@ -145,7 +145,7 @@ class Late final : public Wrapped {
     };
     return true;
   }
-  bool poll(const std::function<void(View)>& take) override {
+  bool poll(const Take& take) override {
     if (depart_) ++state_.polls;
     if (depart_ && state_.may_depart) std::exchange(depart_, nullptr)();
     return Wrapped::poll(take);
@@ -301,9 +301,7 @@ class Held final : public Wrapped {
     if (pe_ == 0 && done) ++state_.sent;
     return done;
   }
-  bool poll(const std::function<void(View)>& take) override {
-    return !(pe_ == 1 && state_.is_deaf) && Wrapped::poll(take);
-  }
+  bool poll(const Take& take) override { return !(pe_ == 1 && state_.is_deaf) && Wrapped::poll(take); }
   void wait(int ms) override {
     if (pe_ == 0 && state_.sent == 2) ++state_.waits_after_both;
     Wrapped::wait(std::min(ms, 1));

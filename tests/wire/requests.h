@@ -42,13 +42,13 @@ inline Request get_of(void* to, Size bytes) {
 /// Counts the writes of both kinds.
 class CountedAccess final : public HostAccess {
  public:
-  void write(std::byte* to, View data) override {
+  bool write(std::byte* to, View data) override {
     ++writes;
-    HostAccess::write(to, data);
+    return HostAccess::write(to, data);
   }
-  void write_packets(std::byte* to, View data) override {
+  bool write_packets(std::byte* to, View data) override {
     ++packet_writes;
-    HostAccess::write_packets(to, data);
+    return HostAccess::write_packets(to, data);
   }
   std::atomic<int> writes{0}, packet_writes{0};
 };
@@ -61,7 +61,7 @@ class Idle final : public Wrapped {
   };
   Idle(std::unique_ptr<Endpoint> inner, State& state) : Wrapped(std::move(inner)), state_(state) {}
 
-  bool poll(const std::function<void(View)>& take) override {
+  bool poll(const Take& take) override {
     ++state_.polls;
     return Wrapped::poll(take);
   }

@@ -1,9 +1,25 @@
 #pragma once
-/// Operations of every backend's block that are composed of others.
+/// Operations of every backend's block that are composed of others, and results of several numbers.
 
 #include "tandem/signal.h"
 
 namespace tandem {
+
+/// Returns the number of the lowest bit of a word that is not 0.
+TANDEM_DEVICE inline int lowest_bit(std::uint32_t word) {
+#ifdef __CUDA_ARCH__
+  return __ffs(static_cast<int>(word)) - 1;
+#else
+  return __builtin_ctz(word);
+#endif
+}
+
+/// The results of key_ranks.
+template <class Fragment>
+struct KeyRanks {
+  Fragment ranks;   ///< of each element: the earlier elements with its key; 0 for elements without a key
+  Fragment counts;  ///< [keys]: the elements with each key
+};
 
 /// The PEs of a team in ring order from one of them: `for (int pe : block.pes_from_self())`.
 class PeCycle {

@@ -227,7 +227,7 @@ void WorldMember::fail(const Failure& failure) {
 
 void WorldMember::fail_here(const Failure& failure) {
   fail(failure);
-  end(failure);
+  end({failure.kind, fmt::format("PE {}: {}", pe_, failure.text)});  // as the rendezvous words it for the others
 }
 
 std::optional<Failure> WorldMember::failure() const {

@@ -7,6 +7,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
+#include "collectives/steps/quiet_at_end.h"
 
 namespace tandem::kernels {
 
@@ -31,7 +32,7 @@ struct AllGatherRing : MoveKernel {
       block.put_signal_nbi(chunk, chunk.local(), part.size(), arrived + owner, epoch, next);
     }
     wait_peers(block, a.arrived, epoch);
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
+#include "collectives/steps/quiet_at_end.h"
 
 namespace tandem::kernels {
 
@@ -48,7 +49,7 @@ struct AllGatherTwoLevel : MoveKernel {
       for (int step = 1; step < size; ++step) send(owner, node_peer(step));
     }
     wait_peers(block, a.arrived, epoch);
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

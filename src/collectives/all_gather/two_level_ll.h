@@ -10,6 +10,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/packet_move.h"
+#include "collectives/steps/quiet_at_end.h"
 
 namespace tandem::kernels {
 
@@ -47,7 +48,7 @@ struct AllGatherTwoLevelLL : PacketKernel<LLPacket> {
       }
       for (int owner : block.peers_from_self())
         if (owner % size != me % size) open(owner);
-      block.quiet();  // this round's packets have left, so the one after the next may pack there again
+      quiet_at_end(block);  // this round's packets have left, so the one after the next may pack there again
     }
   }
 };

@@ -8,6 +8,7 @@
 /// It needs put and signal, so it works within a node and between nodes. In-place allowed.
 
 #include "base/gpu_kernel.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -81,7 +82,7 @@ struct AllReduceRecursiveDoubling {
       for (const Range tile : block.template tiles<T>(part))
         block.store(a.out.local(), tile, finished(block.template load<Accumulator<T>>(a.out.local(), tile), a.op, n));
     if (in_pair) send(a.out, a.steps - 1, me + 1);
-    block.quiet();
+    quiet_at_end(block);
   }
 
  private:

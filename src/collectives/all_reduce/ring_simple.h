@@ -8,6 +8,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/put_counted.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -60,7 +61,7 @@ struct AllReduceRingSimple {
       const auto input = [&](int pe) { return block.template load<T>(inputs.local() + pe * a.capacity, tile); };
       block.store(a.out.local(), tile, reduce_in_pe_order<T>(block, a.op, n, input));
     }
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

@@ -6,6 +6,7 @@
 /// Needs put and signal: works within a node and between nodes. In-place allowed.
 
 #include "base/gpu_kernel.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "collectives/steps/reduce_tree_steps.h"
 #include "tandem/block.h"
 
@@ -65,7 +66,7 @@ struct AllReduceTree {
       }
     };
     block.template parallel<8, 8>(up, down);
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

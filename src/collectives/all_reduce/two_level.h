@@ -10,6 +10,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/node_sums.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -96,7 +97,7 @@ struct AllReduceTwoLevel {
     }
     notify_node(block, a.finished, first, m, epoch);
     block.wait(block.slots(a.finished) + first, m, epoch);
-    block.quiet();
+    quiet_at_end(block);
   }
 
  private:

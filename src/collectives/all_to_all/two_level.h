@@ -8,6 +8,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -81,7 +82,7 @@ struct AllToAllTwoLevel {
     block.wait(block.slots(a.arrived) + first, m, epoch);
     block.wait(delivered, node, epoch);
     block.wait(delivered + (node + 1), nodes - node - 1, epoch);
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

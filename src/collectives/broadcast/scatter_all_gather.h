@@ -7,6 +7,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
+#include "collectives/steps/quiet_at_end.h"
 
 namespace tandem::kernels {
 
@@ -40,7 +41,7 @@ struct BroadcastScatterAllGather : MoveKernel {
     }
     const Range own = own_part(block, a.count);
     if (is_root) copy_unless_same(block, a.out.local() + own.begin, a.in.local() + own.begin, own.size());
-    block.quiet();
+    quiet_at_end(block);
   }
 
  private:

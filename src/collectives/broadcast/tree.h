@@ -10,6 +10,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
+#include "collectives/steps/quiet_at_end.h"
 
 namespace tandem::kernels {
 
@@ -57,7 +58,7 @@ struct BroadcastTree : MoveKernel {
       }
     }
     if (!keeps_as_it_sends) copy_unless_same(block, a.out.local() + part.begin, from + part.begin, part.size());
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

@@ -30,14 +30,15 @@ struct CombineRows {
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Epoch epoch = a.rows.next_epoch(block, a.part);
     if (a.part != CallPart::kSend) a.rows.announce(block, epoch);
+    const RowMember sender = a.rows.sender(block, a.part);
+    for (Size round = 0; round < a.rows.rounds(sender); ++round) send(block, a, epoch, sender, round);
+    const RowMember receiver = a.rows.receiver(block, a.part);
     const Size own = block.load_scalar(a.routing.tokens() + block.pe());
-    for (Size round = 0; round < a.rows.rounds(block); ++round) {
-      if (a.part != CallPart::kReceive) send(block, a, epoch, round);
-      if (a.part == CallPart::kSend) continue;
-      if (round + 1 == a.rows.rounds(block)) a.rows.await_all(block, epoch);
-      for (const int pe : block.peers_from_self()) a.rows.await(block, round, own, epoch, pe);
-      a.rows.for_own(block, round, own, [&](Size token, Range bytes) { add_up(block, a, epoch, token, bytes); });
+    for (Size round = 0; round < a.rows.rounds(receiver); ++round) {
+      for (const int pe : block.peers_from_self()) a.rows.await(block, receiver, round, own, epoch, pe);
+      a.rows.for_own(receiver, round, own, [&](Size token, Range bytes) { add_up(block, a, epoch, token, bytes); });
     }
+    if (a.part != CallPart::kSend) a.rows.await_all(block, epoch);
   }
 
  private:
@@ -45,7 +46,9 @@ struct CombineRows {
   using Values = decltype(std::declval<Block&>().template load<float>(static_cast<const T*>(nullptr), Range{}));
 
   TANDEM_DEVICE static Range elements(Range bytes) {
-    return {bytes.begin / Size{sizeof(T)}, bytes.end / Size{sizeof(T)}};
+    constexpr std::uint64_t kSize = sizeof(T);  // unsigned, which takes a shift alone
+    return {static_cast<Size>(static_cast<std::uint64_t>(bytes.begin) / kSize),
+            static_cast<Size>(static_cast<std::uint64_t>(bytes.end) / kSize)};
   }
 
   template <class Block>
@@ -54,46 +57,56 @@ struct CombineRows {
   }
 
   template <class Block>
-  TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, Size round) {
+  TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, const RowMember& member, Size round) {
     const Routing& r = a.routing;
     for (const int pe : block.peers_from_self()) {
       const Size tokens = block.load_scalar(r.tokens() + pe);
-      a.rows.for_own(block, round, tokens, [&](Size token, Range bytes) {
-        const Share share = share_of(block, r, pe, token, load_ids(block, r, pe, token));
+      a.rows.for_own(member, round, tokens, [&](Size token, Range bytes) {
+        const auto share = share_of(block, r, pe, token, load_ids(block, r, pe, token));
         if (!any_here(share.places)) return;
         for (const Range piece : a.rows.pieces_of(bytes))
           a.rows.template put<T>(block, r, epoch, pe, token, piece, local_sum(block, a, share, piece));
       });
-      a.rows.notify(block, round, tokens, epoch, pe);
+      a.rows.notify(block, member, round, tokens, epoch, pe);
     }
   }
 
   /// The rows of a token here, and their weights.
+  template <class Block>
   struct Share {
-    Choices<std::int32_t> places;
-    Choices<float> weights;
+    Choices<Block, std::int32_t> places;
+    Choices<Block, float> weights;
   };
   template <class Block>
-  TANDEM_DEVICE static Share share_of(Block& block, const Routing& r, int pe, Size token,
-                                      const Choices<std::int32_t>& ids) {
+  TANDEM_DEVICE static Share<Block> share_of(Block& block, const Routing& r, int pe, Size token,
+                                             const Choices<Block, std::int32_t>& ids) {
     return {load_places(block, r, pe, token, ids),
-            load_choices(block, static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k, 0.0F)};
+            block.load_few(static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k)};
   }
 
-  /// Adds in the order of the token's choices. One of its experts is here.
+  /// Adds in the order of the token's choices. The loads of several rows are in flight together. A token whose experts
+  /// have no row left counts as zeros: its owner waits for a sum.
   template <class Block>
-  TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const Share& share, Range piece) {
+  TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const Share<Block>& share, Range piece) {
+    constexpr int kAtOnce = Rows::kRowsAtOnce;
+    const std::uint32_t all = rows_here(share.places);
     Values<Block> sum;
-    bool is_first = true;
-    for (int k = 0; k < a.routing.top_k; ++k) {
-      if (share.places.of[k] < 0) continue;
-      const auto values =
-          block.template load<float>(a.y + share.places.of[k] * a.hidden, elements(piece)) * share.weights.of[k];
-      sum = is_first ? values.copy() : sum + values;
-      is_first = false;
+    for (std::uint32_t left = all; left != 0;) {
+      typename Block::template FragmentOf<T> rows[kAtOnce];
+      std::uint32_t next = left;
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (next == 0) break;
+        rows[u] = block.template load<T>(a.y + share.places.at(lowest_bit(next)) * a.hidden, elements(piece));
+        next &= next - 1;
+      }
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (left == 0) break;
+        const auto values = rows[u].template convert<float>() * share.weights.at(lowest_bit(left));
+        sum = left == all ? values.copy() : sum + values;
+        left &= left - 1;
+      }
     }
-    // A token whose experts have no row left counts as zeros: its owner waits for a sum.
-    return is_first ? zeros(block, a, piece) : sum.copy();
+    return all == 0 ? zeros(block, a, piece) : sum.copy();
   }
 
   template <class Block>
@@ -102,8 +115,11 @@ struct CombineRows {
     const int me = block.pe();
     const auto ids = load_ids(block, r, me, token);
     const PeSet pes = pes_of(r, ids);
-    const Share share = share_of(block, r, me, token, ids);
+    const auto share = share_of(block, r, me, token, ids);
+    const bool is_here = any_here(share.places);
     for (const Range piece : a.rows.pieces_of(bytes)) {
+      Values<Block> own;
+      if (is_here) own = local_sum(block, a, share, piece).map([](float x) { return convert<float>(convert<T>(x)); });
       Values<Block> total;
       bool is_first = true;
       const auto add = [&](const Values<Block>& values) {
@@ -114,8 +130,8 @@ struct CombineRows {
         if (!pes.has(pe)) continue;
         if (pe != me)
           add(a.rows.template get<float, T>(block, r, epoch, pe, token, piece));
-        else if (any_here(share.places))
-          add(local_sum(block, a, share, piece).map([](float x) { return convert<float>(convert<T>(x)); }));
+        else if (is_here)
+          add(own);
       }
       if (a.add != nullptr) add(block.template load<float>(a.add + token * a.hidden, elements(piece)));
       if (is_first) add(zeros(block, a, piece));

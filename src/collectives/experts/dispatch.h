@@ -1,36 +1,16 @@
 #pragma once
 /// Rows to the PEs whose experts their tokens chose. Each row crosses once for each PE, not once for each expert.
 
-#include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include "base/gpu_kernel.h"
-#include "collectives/all_reduce_norm/norm_args.h"
+#include "collectives/experts/quantised_piece.h"
 #include "collectives/experts/row_chunks.h"
 #include "collectives/experts/row_lines.h"
 #include "collectives/experts/row_output.h"
 
 namespace tandem::kernels {
-
-/// The scales of a piece of a row.
-TANDEM_DEVICE inline Range groups_of(Range piece) {
-  return {piece.begin / kScaleGroup, ceil_div(piece.end, kScaleGroup)};
-}
-
-/// Makes a piece of a row in fp8, and its scales, in memory, since fragments of one byte have another layout. `kStep`:
-/// elements that the block holds, a multiple of a group.
-template <Size kStep, class T, class Block>
-TANDEM_DEVICE void quantise_piece(Block& block, const T* x, std::byte* own, float* its_scales, Range piece) {
-  for (const Range part : Tiles(piece, kStep)) {
-    const auto values = block.template load<float>(x, part);
-    const auto scales = block.template group_greatest<kScaleGroup>(values.map([](float value) { return fabsf(value); }))
-                            .map([](float greatest) { return scale_for(greatest); });
-    block.template store_group_firsts<kScaleGroup>(its_scales + part.begin / kScaleGroup, scales);
-    block.store(reinterpret_cast<fp8_e4m3*>(own), part,
-                values.zip(scales, [](float value, float scale) { return value * (1.0F / scale); }));
-  }
-  block.sync();
-}
 
 /// `Q`: the type of rows that are quantised on the way, or std::byte for rows that travel as they are. `Rows`: the form
 /// in which they travel, RowLines or RowChunks.
@@ -41,11 +21,12 @@ struct DispatchRows {
   static constexpr int kThreads = Rows::kThreads;
   static constexpr int kBlocksPerSm = Rows::kBlocksPerSm;
   static constexpr bool kQuantises = !std::is_same_v<Q, std::byte>;
+  static constexpr int kAtOnce = Rows::kPiecesAtOnce;
+  using Wire = std::conditional_t<kQuantises, fp8_e4m3, std::byte>;
 
   struct Args {
-    const Q* x = nullptr;      // rows to quantise
-    std::byte* own = nullptr;  // [token][row_bytes]: rows as they travel
-    float* scales = nullptr;   // [token][groups], or null
+    const Q* x = nullptr;           // [token][row_bytes]
+    const float* scales = nullptr;  // [token][groups] of rows that are given in fp8, or null
     RowOutput out;
     CallPart part = CallPart::kAll;
     Routing routing;
@@ -57,52 +38,102 @@ struct DispatchRows {
     const Epoch epoch = a.rows.next_epoch(block, a.part);
     const Routing& r = a.routing;
     if (a.part != CallPart::kSend) a.rows.announce(block, epoch);
-    for (Size round = 0; round < a.rows.rounds(block); ++round) {
-      if (a.part != CallPart::kReceive) {
-        const Size tokens = block.load_scalar(r.tokens() + block.pe());
-        a.rows.for_own(block, round, tokens, [&](Size token, Range bytes) { send(block, a, epoch, token, bytes); });
-        for (const int pe : block.peers_from_self()) a.rows.notify(block, round, tokens, epoch, pe);
-      }
-      if (a.part == CallPart::kSend) continue;
-      if (round + 1 == a.rows.rounds(block)) a.rows.await_all(block, epoch);
+    const RowMember sender = a.rows.sender(block, a.part);
+    for (Size round = 0; round < a.rows.rounds(sender); ++round) {
+      const Size tokens = block.load_scalar(r.tokens() + block.pe());
+      a.rows.for_own(sender, round, tokens, [&](Size token, Range bytes) { send(block, a, epoch, token, bytes); });
+      for (const int pe : block.peers_from_self()) a.rows.notify(block, sender, round, tokens, epoch, pe);
+    }
+    const RowMember receiver = a.rows.receiver(block, a.part);
+    for (Size round = 0; round < a.rows.rounds(receiver); ++round)
       for (const int pe : block.peers_from_self()) {
         const Size tokens = block.load_scalar(r.tokens() + pe);
-        a.rows.await(block, round, tokens, epoch, pe);
-        a.rows.for_own(block, round, tokens,
+        a.rows.await(block, receiver, round, tokens, epoch, pe);
+        a.rows.for_own(receiver, round, tokens,
                        [&](Size token, Range bytes) { receive(block, a, epoch, pe, token, bytes); });
+      }
+    if (a.part != CallPart::kSend) a.rows.await_all(block, epoch);
+  }
+
+ private:
+  template <class Block, class T>
+  using Pieces = typename Block::template FragmentOf<T>[kAtOnce];
+
+  /// Calls f(u, bytes) for the pieces of some bytes, which are at most kAtOnce.
+  template <class F>
+  TANDEM_DEVICE static void for_pieces(Range some, Size piece_bytes, const F& f) {
+    for (int u = 0; u < kAtOnce; ++u) {
+      const Range piece{some.begin + u * piece_bytes, min(some.begin + (u + 1) * piece_bytes, some.end)};
+      if (!piece.empty()) f(u, piece);
+    }
+  }
+
+  /// To the peers with an expert of the token, the next one first, and to the token's rows here.
+  template <class Block>
+  TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, Size token, Range bytes) {
+    constexpr Size kMost = kQuantises ? Rows::kQuantisedBytes : Rows::kPieceBytes;
+    const Size step = min(a.rows.piece_bytes, kMost);
+    const Routing& r = a.routing;
+    const auto ids = load_ids(block, r, block.pe(), token);
+    const auto list = a.out.rows_of(load_places(block, r, block.pe(), token, ids), block.pe(), token);
+    const PeSet pes = pes_of(r, ids);
+    if (pes.empty()) return;
+    const auto load = [&](Range piece) {
+      const Q* const row = a.x + token * a.rows.row_bytes;
+      if constexpr (kQuantises)
+        return block.template load_as<Wire, Q>(row, piece);
+      else
+        return block.template load<std::byte>(row, piece);
+    };
+    for (const Range some : Tiles(bytes, kAtOnce * step)) {
+      decltype(load(bytes)) loaded[kAtOnce];
+      for_pieces(some, step, [&](int u, Range piece) { loaded[u] = load(piece); });
+      if constexpr (kQuantises) {
+        Pieces<Block, fp8_e4m3> quantised;
+        for_pieces(some, step, [&](int u, Range piece) {
+          auto [row, scales] = quantise(block, loaded[u]);
+          send_scales(block, a, epoch, pes, list, token, piece, scales);
+          quantised[u] = std::move(row);
+        });
+        send_rows(block, a, epoch, pes, list, token, some, step, quantised);
+      } else {
+        send_rows(block, a, epoch, pes, list, token, some, step, loaded);
+        if (a.scales != nullptr)
+          for_pieces(some, step, [&](int, Range piece) {
+            send_scales(block, a, epoch, pes, list, token, piece,
+                        block.template load<float>(a.scales + token * a.out.groups, groups_of(piece)));
+          });
       }
     }
   }
 
- private:
-  /// To the peers with an expert of the token, the next one first, and to the token's rows here.
-  template <class Block>
-  TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, Size token, Range bytes) {
-    const Routing& r = a.routing;
-    const int me = block.pe();
-    const auto ids = load_ids(block, r, me, token);
-    const auto places = load_places(block, r, me, token, ids);
-    const PeSet pes = pes_of(r, ids);
-    if (pes.empty()) return;
-    const auto for_peers = [&](const auto& f) {
-      for (const int pe : block.peers_from_self())
-        if (pes.has(pe)) f(pe);
-    };
-    for (const Range piece : a.rows.pieces_of(bytes)) {
-      if constexpr (kQuantises)
-        quantise_piece<Rows::kPieceBytes / 2>(block, a.x + token * a.rows.row_bytes, a.own + token * a.rows.row_bytes,
-                                              a.scales + token * a.out.groups, piece);
-      const auto row =
-          block.template load<std::byte>(static_cast<const std::byte*>(a.own + token * a.rows.row_bytes), piece);
-      for_peers([&](int pe) { a.rows.template put<std::byte>(block, r, epoch, pe, token, piece, row); });
-      a.out.store(block, places, me, token, piece, row);
-      if (a.scales == nullptr) continue;
-      const Range groups = groups_of(piece);
-      const auto scales =
-          block.template load<float>(static_cast<const float*>(a.scales + token * a.out.groups), groups);
-      for_peers([&](int pe) { a.rows.put_scales(block, r, epoch, pe, token, piece, groups, scales); });
-      a.out.store_scales(block, places, me, token, groups, scales);
+  template <class Block, class List, class Loaded>
+  TANDEM_DEVICE static void send_rows(Block& block, const Args& a, Epoch epoch, const PeSet<>& pes, const List& list,
+                                      Size token, Range some, Size step, const Loaded& loaded) {
+    for (const int pe : block.peers_from_self()) {
+      if (!pes.has(pe)) continue;
+      for_pieces(some, step, [&](int u, Range piece) {
+        a.rows.template put<Wire>(block, a.routing, epoch, pe, token, piece, loaded[u]);
+      });
     }
+    store_rows<Wire>(block, a, list, some, step, loaded);
+  }
+  template <class T, class Block, class List, class Loaded>
+  TANDEM_DEVICE static void store_rows(Block& block, const Args& a, const List& list, Range some, Size step,
+                                       const Loaded& loaded) {
+    list.each([&](Size to) {
+      T* const row = reinterpret_cast<T*>(a.out.row(to));
+      for_pieces(some, step, [&](int u, Range piece) { block.store(row, piece, loaded[u]); });
+    });
+  }
+
+  template <class Block, class List, class Scales>
+  TANDEM_DEVICE static void send_scales(Block& block, const Args& a, Epoch epoch, const PeSet<>& pes, const List& list,
+                                        Size token, Range piece, const Scales& scales) {
+    const Range groups = groups_of(piece);
+    for (const int pe : block.peers_from_self())
+      if (pes.has(pe)) a.rows.put_scales(block, a.routing, epoch, pe, token, piece, groups, scales);
+    a.out.store_scales(block, list, groups, scales);
   }
 
   template <class Block>
@@ -110,13 +141,19 @@ struct DispatchRows {
     const Routing& r = a.routing;
     const auto places = load_places(block, r, pe, token, load_ids(block, r, pe, token));
     if (!any_here(places)) return;
-    for (const Range piece : a.rows.pieces_of(bytes)) {
-      a.out.store(block, places, pe, token, piece,
-                  a.rows.template get<std::byte, std::byte>(block, r, epoch, pe, token, piece));
+    const auto list = a.out.rows_of(places, pe, token);
+    const Size step = a.rows.piece_bytes;
+    for (const Range some : Tiles(bytes, kAtOnce * step)) {
+      Pieces<Block, std::byte> loaded;
+      for_pieces(some, step, [&](int u, Range piece) {
+        loaded[u] = a.rows.template get<std::byte, std::byte>(block, r, epoch, pe, token, piece);
+      });
+      store_rows<std::byte>(block, a, list, some, step, loaded);
       if (a.out.groups == 0) continue;
-      const Range groups = groups_of(piece);
-      a.out.store_scales(block, places, pe, token, groups,
-                         a.rows.get_scales(block, r, epoch, pe, token, piece, groups));
+      for_pieces(some, step, [&](int, Range piece) {
+        const Range groups = groups_of(piece);
+        a.out.store_scales(block, list, groups, a.rows.get_scales(block, r, epoch, pe, token, piece, groups));
+      });
     }
   }
 };

@@ -46,16 +46,16 @@ Routing shape_of(const ExpertOptions& o, int pes) {
 
 /// Whether routing and dispatch can be one kernel.
 bool can_be_fused(const ExpertOptions& o, const Routing& shape) {
-  return o.batches == 0 && RouteDispatch<std::byte>::suits(shape, o.align);
+  return o.batches == 0 && RouteDispatch<std::byte>::suits(shape);
 }
 
 void check_fused(const ExpertOptions& o, const Routing& shape) {
   if (o.transport == ExpertTransport::kFused && !can_be_fused(o, shape))
     throw InvalidArgument(fmt::format(
-        "transport: fused given to {} of {} tokens, top {}, align {} and batches {}, allowed are at most {} "
-        "choices of a PE and {} of all, in at most {} messages of {} PEs, align 1 and batches 0",
-        kExperts, o.max_tokens, o.top_k, o.align, o.batches, kRouteTile - kHeaderWords, (1 << kPlaceBits) - 1,
-        kChoiceParts, shape.pes));
+        "transport: fused given to {} of {} tokens, top {}, {} experts of a PE and batches {}, allowed are at most {} "
+        "choices of a PE in at most {} messages of {} PEs, {} experts and batches 0",
+        kExperts, o.max_tokens, o.top_k, shape.experts_here, o.batches, kRouteTile - kHeaderWords, kChoiceParts,
+        shape.pes, kRouteTile));
 }
 
 /// Chunks pay a fence and a signal, and packets an eighth more bytes and half of the memory's rate at the receiver. The

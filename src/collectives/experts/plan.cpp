@@ -51,10 +51,7 @@ class Plan final : public ExpertPlan {
  public:
   Plan(World& world, const ExpertOptions& o, const Routing& shape, ExpertUses uses)
       : ExpertPlan(world, o), team_(world.team()), grid_{o.blocks, Rows::kThreads}, shape_(shape) {
-    // A block for each expert, or for each tile of this PE's choices; and for each tile of the peers' choices.
-    const Size tiles = ceil_div(kHeaderWords + shape.choices(), kRouteTile);
-    const Size most = std::max<Size>(shape.experts_here, tiles) + (shape.pes - 1) * tiles;
-    route_grid_ = {static_cast<int>(std::min<Size>(most, world.machine().gpu.sm_count)), Route::kThreads};
+    route_grid_ = {route_blocks(world), Route::kThreads};
     world.check_launch<Route>(route_grid_);
     if (o.wire == ExpertWire::kQuantised)
       world.check_launch<DispatchRows<T, Rows>>(grid_);
@@ -68,11 +65,12 @@ class Plan final : public ExpertPlan {
     const Size row = o.hidden * (scales ? 1 : Size{sizeof(T)});
     groups_ = scales ? ceil_div(o.hidden, kScaleGroup) : 0;
     if (uses.dispatches) to_experts_ = Rows::of(setup, shape, row, groups_, o.batches);
+    if constexpr (requires { to_experts_.quantises; }) to_experts_.quantises = o.wire == ExpertWire::kQuantised;
     if (uses.combines) from_experts_ = Rows::of(setup, shape, o.hidden * Size{sizeof(T)}, 0, o.batches);
     if (uses.dispatches && fused_grid_.blocks > 0) prepare_fused(world, o);
     zeros_ = filled<T>(setup, world, Rows::kPieceBytes / Size{sizeof(T)}, convert<T>(0.0F), "zeros");
     if (o.scales_by_group) set_columns(setup, world);
-    if (o.wire != ExpertWire::kQuantised) return;
+    if (o.wire != ExpertWire::kQuantised || fused_grid_.blocks == 0) return;
     rows_ = setup.template local<std::byte>(o.max_tokens * row, "quantised rows");
     scales_ = setup.template local<float>(o.max_tokens * groups_, "scales");
   }
@@ -129,13 +127,27 @@ class Plan final : public ExpertPlan {
         [world, refused = route_.refused, notes, o]() mutable { throw_refused(world, refused, notes, o); });
   }
 
-  /// A block for each expert and for each piece, as long as they run at once.
+  /// A block for each expert and for each peer; of many choices for each tile, and for each expert with rows that only
+  /// align.
+  int route_blocks(const World& world) const {
+    RouteArgs args;
+    args.routing = shape_;
+    args.complete();
+    const bool has_empty_rows = options().align > 1 || options().most_rows > 0;
+    const Size most = args.is_at_once
+                          ? shape_.experts_here + shape_.pes - 1
+                          : std::max<Size>(shape_.pes * args.tiles, has_empty_rows ? shape_.experts_here : 1);
+    return static_cast<int>(std::min<Size>(most, world.machine().gpu.sm_count));
+  }
+
+  /// A block for each piece, and some for the routing, as long as they run at once.
   Grid fused_grid(World& world, const ExpertOptions& o) const {
     using Bytes = RouteDispatch<std::byte>;
+    constexpr Size kBlocksForRouting = 2;
     const Size row = o.hidden * (o.wire == ExpertWire::kType ? Size{sizeof(T)} : 1);
     const Size pieces = shape_.pes * o.max_tokens * ceil_div(row, RowLines::kPieceBytes);
     const Size most =
-        std::min<Size>(shape_.experts_here + pieces, Size{Bytes::kBlocksPerSm} * world.machine().gpu.sm_count);
+        std::min<Size>(pieces + kBlocksForRouting, Size{Bytes::kBlocksPerSm} * world.machine().gpu.sm_count);
     const Grid grid{static_cast<int>(most), Bytes::kThreads};
     if (o.wire == ExpertWire::kQuantised)
       world.check_launch<RouteDispatch<T>>(grid);
@@ -155,7 +167,6 @@ class Plan final : public ExpertPlan {
            tokens * ceil_div(to_experts_.row_bytes, piece) > fused_grid_.blocks)
       piece *= 2;
     fused_rows_ = RowLines::of_met(setup, shape_, to_experts_.row_bytes, groups_, piece);
-    fused_step_ = tokens > fused_grid_.blocks ? to_experts_.row_bytes : piece;
   }
 
   Routing at(const void* memory) const {
@@ -193,13 +204,15 @@ class Plan final : public ExpertPlan {
     if (options().wire == ExpertWire::kQuantised) {
       typename Kernel<T>::Args args;
       args.x = static_cast<const T*>(call.x);
-      args.own = rows_;
-      args.scales = scales_;
+      if constexpr (requires { args.quantised; }) {
+        args.quantised = rows_;
+        args.quantised_scales = scales_;
+      }
       launch(std::type_identity<Kernel<T>>(), fill(args));
     } else {
       typename Kernel<std::byte>::Args args;
-      args.own = static_cast<std::byte*>(const_cast<void*>(call.x));
-      args.scales = const_cast<float*>(call.x_scales);
+      args.x = static_cast<const std::byte*>(call.x);
+      args.scales = call.x_scales;
       launch(std::type_identity<Kernel<std::byte>>(), fill(args));
     }
   }
@@ -217,7 +230,6 @@ class Plan final : public ExpertPlan {
     with_rows<RouteDispatch>(rows, [&]<class Kernel>(std::type_identity<Kernel>, typename Kernel::Args args) {
       args.route = with(fused_route_, choices);
       args.rows = fused_rows_;
-      args.row_step = fused_step_;
       stream.launch<Kernel>(fused_grid_, args, team_);
     });
     stream.check_at_synchronize(refused_choices_);
@@ -256,7 +268,6 @@ class Plan final : public ExpertPlan {
   Rows from_experts_;
   RouteArgs fused_route_;
   RowLines fused_rows_;
-  Size fused_step_ = 0;  // bytes of a row that a block takes at once
   Size groups_ = 0;
   const std::int32_t* columns_ = nullptr;
   const T* zeros_ = nullptr;

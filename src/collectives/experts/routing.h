@@ -63,51 +63,50 @@ struct Routing {
   TANDEM_DEVICE Size bytes() const { return (weights(pes) - reinterpret_cast<float*>(words)) * Size{sizeof(float)}; }
 };
 
-/// Some scalars, known to all threads.
-template <class T, int kMost>
-struct Few {
-  T of[kMost];
-};
 /// A token's entries in one of the arrays.
-template <class T>
-using Choices = Few<T, kMostTopK>;
-
-/// Loads `count` scalars at once, and fills the rest with `otherwise`.
-template <int kMost, class T, class Block>
-TANDEM_DEVICE Few<T, kMost> load_few(Block& block, const T* from, int count, T otherwise) {
-  Few<T, kMost> few;
-  for (int i = 0; i < kMost; ++i) few.of[i] = i < count ? block.load_scalar(from + i) : otherwise;
-  return few;
-}
-template <class T, class Block>
-TANDEM_DEVICE Choices<T> load_choices(Block& block, const T* from, int count, T otherwise) {
-  return load_few<kMostTopK>(block, from, count, otherwise);
-}
+template <class Block, class T>
+using Choices = typename Block::template FewOf<T>;
 
 /// Loads a token's ids; and its places, -1 for choices whose expert is not here.
 template <class Block>
-TANDEM_DEVICE Choices<std::int32_t> load_ids(Block& block, const Routing& r, int pe, Size token) {
-  return load_choices(block, r.ids(pe) + token * r.top_k, r.top_k, -1);
+TANDEM_DEVICE Choices<Block, std::int32_t> load_ids(Block& block, const Routing& r, int pe, Size token) {
+  return block.load_few(static_cast<const std::int32_t*>(r.ids(pe) + token * r.top_k), r.top_k);
 }
 template <class Block>
-TANDEM_DEVICE Choices<std::int32_t> load_places(Block& block, const Routing& r, int pe, Size token,
-                                                const Choices<std::int32_t>& ids) {
-  auto places = load_choices(block, r.places(pe) + token * r.top_k, r.top_k, -1);
+TANDEM_DEVICE Choices<Block, std::int32_t> load_places(Block& block, const Routing& r, int pe, Size token,
+                                                       const Choices<Block, std::int32_t>& ids) {
   const std::int32_t first = r.first_expert(block.pe());
-  for (int k = 0; k < kMostTopK; ++k)
-    if (ids.of[k] < first || ids.of[k] >= first + r.experts_here) places.of[k] = -1;
-  return places;
+  return block.load_few(static_cast<const std::int32_t*>(r.places(pe) + token * r.top_k), r.top_k)
+      .zip(ids, [first, here = r.experts_here](std::int32_t place, std::int32_t id) {
+        return id >= first && id < first + here ? place : -1;
+      });
+}
+
+/// Returns whether any of the token's experts is on this PE.
+template <class Places>
+TANDEM_DEVICE bool any_here(const Places& places) {
+  return places.mask([](std::int32_t place) { return place != -1; }) != 0;
+}
+/// Returns the bits of a token's choices that have a row here.
+template <class Places>
+TANDEM_DEVICE std::uint32_t rows_here(const Places& places) {
+  return places.mask([](std::int32_t place) { return place >= 0; });
 }
 
 /// A set of PEs, a bit each.
 template <int kWords = kPeWords>
 class PeSet {
  public:
+  PeSet() = default;
+  TANDEM_DEVICE explicit PeSet(std::uint64_t bits) : words_{bits} {}
+  /// The bits of `count` neighbouring PEs, at least one.
+  TANDEM_DEVICE static std::uint64_t bits(int first, int count) { return ~std::uint64_t{0} >> (64 - count) << first; }
+
   TANDEM_DEVICE void add(int pe) { word(*this, pe) |= bit(pe); }
   /// Adds `count` neighbouring PEs, at least one.
   TANDEM_DEVICE void add(int first, int count) {
     if constexpr (kIsOne)
-      words_[0] |= ~std::uint64_t{0} >> (64 - count) << first;
+      words_[0] |= bits(first, count);
     else
       for (int pe = first; pe < first + count; ++pe) add(pe);
   }
@@ -135,19 +134,20 @@ class PeSet {
 };
 
 /// Returns the PEs with an expert of the token.
-template <int kWords = kPeWords>
-TANDEM_DEVICE inline PeSet<kWords> pes_of(const Routing& routing, const Choices<std::int32_t>& ids) {
-  PeSet<kWords> pes;
-  for (const std::int32_t id : ids.of)
-    if (id >= 0) pes.add(static_cast<int>(routing.by_experts_here(id)) * routing.tp_size, routing.tp_size);
-  return pes;
-}
-
-/// Returns whether any of the token's experts is on this PE.
-TANDEM_DEVICE inline bool any_here(const Choices<std::int32_t>& places) {
-  bool any = false;
-  for (const std::int32_t place : places.of) any = any || place != -1;
-  return any;
+template <int kWords = kPeWords, class Ids>
+TANDEM_DEVICE PeSet<kWords> pes_of(const Routing& routing, const Ids& ids) {
+  const auto first_of = [&](std::int32_t id) {
+    return static_cast<int>(routing.by_experts_here(id)) * routing.tp_size;
+  };
+  if constexpr (kWords == 1) {
+    return PeSet<1>(
+        ids.join([&](std::int32_t id) { return id < 0 ? 0 : PeSet<1>::bits(first_of(id), routing.tp_size); }));
+  } else {
+    PeSet<kWords> pes;
+    for (int i = 0; i < ids.count(); ++i)
+      if (ids.at(i) >= 0) pes.add(first_of(ids.at(i)), routing.tp_size);
+    return pes;
+  }
 }
 
 }  // namespace tandem::kernels

@@ -1,6 +1,7 @@
 #pragma once
 /// Rows on their way between PEs as plain stores, with a signal behind each chunk of tokens: the link's whole rate, for
-/// many tokens. Every block takes a chunk in each round, so that rows leave while others are written to their places.
+/// many tokens. Half of the blocks send, or two thirds if they quantise. The others receive, so that rows leave while
+/// others are written to their places.
 
 #include "collectives/experts/row_slots.h"
 
@@ -8,14 +9,18 @@ namespace tandem::kernels {
 
 struct RowChunks : RowSlots {
   using Packet = void;
-  static constexpr Size kPieceBytes = 4096;  // what 128 threads hold
-  static constexpr Size kRounds = 8;         // of a call with the most tokens
+  static constexpr Size kPieceBytes = 4096;                 // what 128 threads hold
+  static constexpr Size kQuantisedBytes = kPieceBytes / 2;  // a thread holds 16 bytes of fp8
+  static constexpr int kPiecesAtOnce = 2;                   // in flight, of one row; more do not fit the registers
+  static constexpr int kRowsAtOnce = 2;                     // likewise, where rows are added
+  static constexpr Size kRounds = 8;                        // of a call with the most tokens, if all blocks do the same
 
   Symm<std::byte> rows;  // [place][stride]
   Symm<float> scales;    // [place][groups]
   Signals arrived;       // [PE][chunk]
   Size stride = 0;
-  Size groups = 0;  // scales of a row
+  Size groups = 0;         // scales of a row
+  bool quantises = false;  // senders, which are more blocks than receivers then
   Size tokens_of_chunk = 0;
   Size chunks = 0;
 
@@ -34,13 +39,23 @@ struct RowChunks : RowSlots {
   }
 
   template <class Block>
-  TANDEM_DEVICE Size rounds(const Block& block) const {
-    return ceil_div(chunks, Size{block.count()});
+  TANDEM_DEVICE RowMember sender(const Block& block, CallPart part) const {
+    if (part == CallPart::kReceive) return {};
+    const Size senders = part == CallPart::kSend ? Size{block.count()} : senders_of(block);
+    return block.index() < senders ? RowMember{block.index(), senders} : RowMember{};
   }
+  template <class Block>
+  TANDEM_DEVICE RowMember receiver(const Block& block, CallPart part) const {
+    if (part == CallPart::kSend) return {};
+    if (part == CallPart::kReceive || block.count() == 1) return {block.index(), block.count()};
+    const Size senders = senders_of(block);
+    return block.index() < senders ? RowMember{} : RowMember{block.index() - senders, block.count() - senders};
+  }
+  TANDEM_DEVICE Size rounds(const RowMember& m) const { return m.count == 0 ? 0 : ceil_div(chunks, m.count); }
   /// Calls f(token, bytes of its row) for the whole rows of this block's chunk of so many tokens.
-  template <class Block, class F>
-  TANDEM_DEVICE void for_own(Block& block, Size round, Size tokens, const F& f) const {
-    const Range own = chunk(block, round, tokens);
+  template <class F>
+  TANDEM_DEVICE void for_own(const RowMember& m, Size round, Size tokens, const F& f) const {
+    const Range own = chunk(m, round, tokens);
     for (Size token = own.begin; token < own.end; ++token) f(token, Range{0, row_bytes});
   }
 
@@ -69,27 +84,35 @@ struct RowChunks : RowSlots {
 
   /// Signals to a PE that this block's chunk is there, if it has any of so many tokens.
   template <class Block>
-  TANDEM_DEVICE void notify(Block& block, Size round, Size tokens, Epoch epoch, int to) const {
-    if (!chunk(block, round, tokens).empty()) block.notify(word(block, round, block.pe()), epoch, to);
+  TANDEM_DEVICE void notify(Block& block, const RowMember& m, Size round, Size tokens, Epoch epoch, int to) const {
+    if (!chunk(m, round, tokens).empty()) block.notify(word(m, round, block.pe()), epoch, to);
   }
   template <class Block>
-  TANDEM_DEVICE void await(Block& block, Size round, Size tokens, Epoch epoch, int from) const {
-    if (!chunk(block, round, tokens).empty()) block.wait(word(block, round, from), 1, epoch);
+  TANDEM_DEVICE void await(Block& block, const RowMember& m, Size round, Size tokens, Epoch epoch, int from) const {
+    if (!chunk(m, round, tokens).empty()) block.wait(word(m, round, from), 1, epoch);
   }
 
  private:
+  /// The senders of a whole call. A single block sends everything before it receives.
+  template <class Block>
+  TANDEM_DEVICE Size senders_of(const Block& block) const {
+    return max(1, quantises ? block.count() * 2 / 3 : block.count() / 2);
+  }
+  /// Unsigned, which takes a shift alone.
+  template <class T>
+  TANDEM_DEVICE static Size whole(Size bytes) {
+    return static_cast<Size>(static_cast<std::uint64_t>(bytes) / sizeof(T));
+  }
   template <class T>
   TANDEM_DEVICE static Range elements(Range bytes) {
-    return {bytes.begin / Size{sizeof(T)}, bytes.end / Size{sizeof(T)}};
+    return {whole<T>(bytes.begin), whole<T>(bytes.end)};
   }
-  template <class Block>
-  TANDEM_DEVICE Range chunk(const Block& block, Size round, Size tokens) const {
-    const Size begin = (round * block.count() + block.index()) * tokens_of_chunk;
+  TANDEM_DEVICE Range chunk(const RowMember& m, Size round, Size tokens) const {
+    const Size begin = (round * m.count + m.index) * tokens_of_chunk;
     return {begin, max(begin, min(begin + tokens_of_chunk, tokens))};
   }
-  template <class Block>
-  TANDEM_DEVICE Signals word(const Block& block, Size round, int from) const {
-    return arrived + (from * chunks + round * block.count() + block.index());
+  TANDEM_DEVICE Signals word(const RowMember& m, Size round, int from) const {
+    return arrived + (from * chunks + round * m.count + m.index);
   }
 };
 

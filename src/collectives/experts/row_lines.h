@@ -8,7 +8,10 @@ namespace tandem::kernels {
 struct RowLines : RowSlots {
   using Packet = LL128Line;
   static constexpr Size kPieceBytes = 1792;  // what 128 threads hold in lines
-  static constexpr int kLag = 1;             // a third slot hides the latency of signals behind that of packets
+  static constexpr Size kQuantisedBytes = kPieceBytes;
+  static constexpr int kPiecesAtOnce = 1;  // in flight, of one row
+  static constexpr int kRowsAtOnce = 4;    // likewise, where rows are added
+  static constexpr int kLag = 1;           // a third slot hides the latency of signals behind that of packets
 
   Symm<LL128Line> lines;  // [place][piece][lines_of_piece]
   int data_lines = 0;     // of a piece, before its scales
@@ -38,14 +41,19 @@ struct RowLines : RowSlots {
 
   /// All pieces are sent before any is awaited.
   template <class Block>
-  TANDEM_DEVICE Size rounds(const Block&) const {
-    return 1;
+  TANDEM_DEVICE static RowMember sender(const Block& block, CallPart part) {
+    return part == CallPart::kReceive ? RowMember{} : RowMember{block.index(), block.count()};
   }
+  template <class Block>
+  TANDEM_DEVICE static RowMember receiver(const Block& block, CallPart part) {
+    return part == CallPart::kSend ? RowMember{} : RowMember{block.index(), block.count()};
+  }
+  TANDEM_DEVICE Size rounds(const RowMember& m) const { return m.count == 0 ? 0 : 1; }
   /// Calls f(token, bytes of its row) for this block's pieces of so many tokens.
-  template <class Block, class F>
-  TANDEM_DEVICE void for_own(Block& block, Size, Size tokens, const F& f) const {
+  template <class F>
+  TANDEM_DEVICE void for_own(const RowMember& m, Size, Size tokens, const F& f) const {
     const auto end = static_cast<std::int32_t>(tokens * pieces);
-    for (std::int32_t i = block.index(); i < end; i += block.count()) {
+    for (auto i = static_cast<std::int32_t>(m.index); i < end; i += static_cast<std::int32_t>(m.count)) {
       const std::int32_t token = by_pieces(i);
       const Size begin = (i - token * pieces) * piece_bytes;
       f(token, Range{begin, min(begin + piece_bytes, row_bytes)});
@@ -76,9 +84,9 @@ struct RowLines : RowSlots {
 
   /// Packets carry their own signals.
   template <class Block>
-  TANDEM_DEVICE void notify(Block&, Size, Size, Epoch, int) const {}
+  TANDEM_DEVICE void notify(Block&, const RowMember&, Size, Size, Epoch, int) const {}
   template <class Block>
-  TANDEM_DEVICE void await(Block&, Size, Size, Epoch, int) const {}
+  TANDEM_DEVICE void await(Block&, const RowMember&, Size, Size, Epoch, int) const {}
 
  private:
   template <class Setup>

@@ -13,32 +13,41 @@ struct RowOutput {
   const std::int32_t* columns = nullptr;  // [groups]: places of a row's scales by group, or null
   Size max_tokens = 0;                    // of the layout in place, else 0
 
-  /// Stores a piece of a token's row to all its places.
-  template <class Block, class Values>
-  TANDEM_DEVICE void store(Block& block, const Choices<std::int32_t>& places, int pe, Size token, Range piece,
-                           const Values& row) const {
-    for_rows(places, pe, token, [&](Size to) { block.store(rows + to * row_bytes, piece, row); });
+  /// The rows of a token here.
+  template <class Places>
+  struct Rows {
+    Places places;
+    std::uint32_t left;  // bits of the choices that have a row
+    Size in_place;       // the row, or -1
+
+    /// Calls f(row) for each of them.
+    template <class F>
+    TANDEM_DEVICE void each(const F& f) const {
+      for (std::uint32_t bits = left; bits != 0; bits &= bits - 1)
+        f(in_place >= 0 ? in_place : Size{places.at(lowest_bit(bits))});
+    }
+  };
+  template <class Places>
+  TANDEM_DEVICE Rows<Places> rows_of(const Places& places, int pe, Size token) const {
+    if (max_tokens == 0) return {places, rows_here(places), -1};
+    return {places, any_here(places) ? 1U : 0U, pe * max_tokens + token};
   }
-  template <class Block, class Values>
-  TANDEM_DEVICE void store_scales(Block& block, const Choices<std::int32_t>& places, int pe, Size token, Range its,
-                                  const Values& values) const {
-    for_rows(places, pe, token, [&](Size to) {
+  TANDEM_DEVICE std::byte* row(Size number) const { return rows + number * row_bytes; }
+
+  /// Stores a piece of a row to all of these.
+  template <class Block, class List, class Values>
+  TANDEM_DEVICE void store(Block& block, const List& list, Range piece, const Values& values) const {
+    list.each([&](Size to) { block.store(row(to), piece, values); });
+  }
+  /// Stores scales to all of these rows.
+  template <class Block, class List, class Values>
+  TANDEM_DEVICE void store_scales(Block& block, const List& list, Range its, const Values& values) const {
+    list.each([&](Size to) {
       if (columns == nullptr)
         block.store(scales + to * groups, its, values);
       else
         block.store_at(scales + to, block.template load<std::int32_t>(columns, its), values);
     });
-  }
-
- private:
-  template <class F>
-  TANDEM_DEVICE void for_rows(const Choices<std::int32_t>& places, int pe, Size token, const F& f) const {
-    if (max_tokens > 0) {
-      if (any_here(places)) f(pe * max_tokens + token);
-      return;
-    }
-    for (const std::int32_t place : places.of)
-      if (place >= 0) f(Size{place});
   }
 };
 

@@ -9,6 +9,12 @@ namespace tandem::kernels {
 /// The part of a call that a kernel does.
 enum class CallPart : std::int32_t { kAll, kSend, kReceive };
 
+/// The blocks that do one half of a call, and this block's number among them. Without any, it takes no part.
+struct RowMember {
+  Size index = 0;
+  Size count = 0;
+};
+
 /// Blocks are small, since a row is. A block moves one piece of a row at a time.
 struct RowSlots {
   static constexpr int kThreads = 128;

@@ -7,6 +7,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
+#include "collectives/steps/quiet_at_end.h"
 
 namespace tandem::kernels {
 
@@ -27,7 +28,7 @@ struct GatherDirect : MoveKernel {
       block.wait(block.slots(a.ready) + a.root, 1, epoch);
       block.put_signal_nbi(to, from, part.size(), block.slots(a.arrived) + me, epoch, a.root);
     }
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

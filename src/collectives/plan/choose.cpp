@@ -48,12 +48,18 @@ bool is_streamed(const Machine& machine, const CollectiveOptions& options, Size 
          machine.link.fabric == Fabric::kSwitched && !tune::has_own_table(options.selection);
 }
 
+/// The most bytes that go to proxies as packets. Packets are twice as long as their data, and need no signal before
+/// and behind it.
+constexpr Size kMostPackets = Size{16} << 10;
+
 /// Returns the tables' choice (src/tune/selection.h) for the largest call, else the first algorithm that the team can
 /// run.
 CollectiveChoice choose(const World& world, Collective collective, const CollectiveOptions& options, const Team& team) {
   const auto is_possible = [&](const std::string& algorithm) {
     const Algorithm* const found = find_algorithm(collective, algorithm);
-    if (goes_by_proxies(world, team) && algorithm == "two_level_ll") return false;  // twice the bytes
+    if (algorithm == "two_level_ll" && goes_by_proxies(world, team) &&
+        bytes_of(collective, options, team) > kMostPackets)
+      return false;
     const bool has_copy_engine = world.machine().gpu.copy_engines > 0 && !world.checks_calls();
     return found != nullptr && can_run(*found, team) && (has_copy_engine || !found->info.by_copy_engine) &&
            why_unfit(*found, world.machine(), options).empty();

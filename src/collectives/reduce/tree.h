@@ -5,6 +5,7 @@
 /// Needs put and signal: works within a node and between nodes. In-place allowed at the root.
 
 #include "base/gpu_kernel.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "collectives/steps/reduce_tree_steps.h"
 #include "tandem/block.h"
 
@@ -55,7 +56,7 @@ struct ReduceTree {
     tree_up<T>(block, tree, upwards, part, epoch, [](Size) {});
     for (const int child : tree.children)
       if (child >= 0) block.notify(a.released + block.index(), epoch, child);
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

@@ -6,6 +6,7 @@
 /// Needs put and signal to all PEs: works within a node and between nodes. In-place allowed.
 
 #include "base/gpu_kernel.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/block.h"
 
@@ -64,7 +65,7 @@ struct ReduceScatterPush {
       };
       block.store(a.out.local(), tile, reduce_in_pe_order<T>(block, a.op, block.num_pes(), input));
     }
-    block.quiet();
+    quiet_at_end(block);
   }
 
  private:

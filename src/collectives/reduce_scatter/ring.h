@@ -6,6 +6,7 @@
 /// next PE, so it works within a node and between nodes. In-place allowed.
 
 #include "base/gpu_kernel.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "collectives/steps/reduce_ring_steps.h"
 #include "tandem/block.h"
 
@@ -53,7 +54,7 @@ struct ReduceScatterRing {
     ring_reduce<T>(block, ring,
                    {a.in, a.partial, a.out.local(), ring.position * a.count, a.arrived + block.index(), a.op, a.scale},
                    shard, chunks, counted);
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

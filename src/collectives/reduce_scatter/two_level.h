@@ -9,6 +9,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/node_sums.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -79,7 +80,7 @@ struct ReduceScatterTwoLevel {
       block.store(a.out.local(), tile, sum_over_nodes<T>(block, own, inbox.local(), a.capacity, tile, a.op));
     }
     block.wait(block.slots(a.finished) + first, m, epoch);
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/gpu_kernel.h"
 #include "collectives/steps/move.h"
+#include "collectives/steps/quiet_at_end.h"
 
 namespace tandem::kernels {
 
@@ -30,7 +31,7 @@ struct ExchangePutSignal : MoveKernel {
     block.wait(block.slots(a.ready) + peer, 1, epoch);
     block.put_signal_nbi(to, from, part.size(), block.slots(a.arrived) + me, epoch, peer);
     block.wait(block.slots(a.arrived) + peer, 1, epoch);
-    block.quiet();
+    quiet_at_end(block);
   }
 };
 

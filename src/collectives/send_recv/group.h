@@ -21,6 +21,7 @@
 #include "collectives/send_recv/short_messages.h"
 #include "collectives/send_recv/staged_messages.h"
 #include "collectives/steps/move.h"
+#include "collectives/steps/quiet_at_end.h"
 
 namespace tandem::kernels {
 
@@ -71,7 +72,7 @@ struct SendRecvPairs {
       }
       role.store_scalar(a.sent + lane.here, lane.chunks);
     }
-    if (reads_later) role.quiet();  // sources may change after the launch
+    if (reads_later) quiet_at_end(role);  // sources may change after the launch
   }
 
   template <class Role>

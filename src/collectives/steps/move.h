@@ -2,6 +2,7 @@
 /// Common parts of kernels that move bytes without reducing them: arguments, and the signals of a pipeline.
 
 #include "collectives/steps/chunk_epoch.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "tandem/block.h"
 
 namespace tandem::kernels {
@@ -109,7 +110,7 @@ TANDEM_DEVICE void put_and_notify(Block& block, Symm<std::byte> to, const std::b
 /// stores are visible when the kernel ends.
 template <class Block>
 TANDEM_DEVICE void finish_puts(Block& block) {
-  if (!block.team().one_node()) block.quiet();
+  if (!block.team().one_node()) quiet_at_end(block);
 }
 
 /// The chunks of a part of `bytes` bytes in a pipeline: about `about` chunks, each large enough for a signal and at

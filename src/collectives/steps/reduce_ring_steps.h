@@ -2,6 +2,7 @@
 /// The two phases of ring algorithms, for every kernel that sends chunks around a ring.
 
 #include "collectives/steps/put_counted.h"
+#include "collectives/steps/quiet_at_end.h"
 #include "collectives/steps/reduce_input.h"
 #include "tandem/signal.h"
 
@@ -129,7 +130,7 @@ TANDEM_DEVICE void ring_all_reduce(Block& block, const RingPlace& ring, const Ri
   T* const onward = ring.size > 1 ? block.remote(out, ring.next) : nullptr;
   ring_reduce<T>(block, ring, a, chunk, pieces, counted, onward);
   ring_broadcast<T>(block, ring, out, a.arrived, chunk, pieces, counted, onward != nullptr);
-  block.quiet();
+  quiet_at_end(block);
 }
 
 }  // namespace tandem::kernels

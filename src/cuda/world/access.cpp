@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "cuda/driver/device_guard.h"
 #include "cuda/driver/driver.h"
@@ -23,15 +24,16 @@ T* pinned_memory(Size bytes) {
 
 }  // namespace
 
-GpuAccess::GpuAccess(int device, const wire::Place& place, Size most)
+GpuAccess::GpuAccess(int device, const wire::Place& place, wire::Room room)
     : device_(device),
-      most_(round_up(most, 64)),
+      room_(std::move(room)),
+      most_(round_up(room_.most_bytes, 64)),
       pinned_([device] {
         const DeviceGuard current(device);
         return pinned_memory<Pinned>(sizeof(Pinned));
       }()),
-      requests_(pinned_->slots, &pinned_->progress) {
-  mail_ = {place.base, place.stride, place.node_size, place.me, pinned_->slots, &pinned_->progress, nullptr};
+      requests_(&pinned_->ring, &pinned_->progress) {
+  mail_ = {place.base, place.stride, place.node_size, place.me, &pinned_->ring, &pinned_->progress, nullptr};
   try {
     allocate();
   } catch (...) {
@@ -45,6 +47,10 @@ void GpuAccess::allocate() {
   read_to_ = pinned_memory<std::byte>(kReadings * most_);
   for (int i = kReadings - 1; i >= 0; --i) free_.push_back(read_to_ + i * most_);
   write_from_ = pinned_memory<std::byte>(kSections * kMessagesOfSection * most_);
+  if (room_.memory != nullptr) {
+    check(cudaHostRegister(room_.memory.get(), room_.memory_bytes, cudaHostRegisterDefault), "cudaHostRegister");
+    is_registered_ = true;
+  }
   for (cudaStream_t* const stream : {&reading_, &writing_})
     check(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "cudaStreamCreate");
   check(cudaMalloc(&mail_.posted, 2 * sizeof(std::uint64_t)), "cudaMalloc");
@@ -65,6 +71,7 @@ void GpuAccess::free_all() noexcept {
     for (const cudaStream_t stream : {reading_, writing_})
       if (stream != nullptr) cudaStreamDestroy(stream);
     cudaFree(mail_.posted);
+    if (is_registered_) cudaHostUnregister(room_.memory.get());
     cudaFreeHost(write_from_);
     cudaFreeHost(read_to_);
     cudaFreeHost(pinned_);
@@ -104,7 +111,8 @@ bool GpuAccess::is_read(const wire::Reading& reading) {
 /// The part is used by a later copy of the same stream, so that its own need not be complete.
 void GpuAccess::release(const wire::Reading& reading) { free_.push_back(read_to_ + (reading.data.data() - read_to_)); }
 
-std::byte* GpuAccess::stage(Size bytes) {
+const std::byte* GpuAccess::stage(View data) {
+  const auto bytes = static_cast<Size>(data.size());
   if (used_ + bytes > kMessagesOfSection * most_) {
     marks_of_sections_[section_] = mark_writes();
     section_ = (section_ + 1) % kSections;
@@ -113,16 +121,25 @@ std::byte* GpuAccess::stage(Size bytes) {
   }
   std::byte* const staged = write_from_ + static_cast<Size>(section_) * kMessagesOfSection * most_ + used_;
   used_ += round_up(bytes, 64);
+  std::memcpy(staged, data.data(), data.size());
   return staged;
 }
 
+bool GpuAccess::has_arrived_here(View data) const {
+  const auto from_first =
+      reinterpret_cast<std::uintptr_t>(data.data()) - reinterpret_cast<std::uintptr_t>(room_.memory.get());
+  return is_registered_ && from_first < room_.memory_bytes;
+}
+
 /// Copies of one stream are carried out in their order, so a word's change follows its data
-/// (tests/gpu/processes/hosts_gpu_check.cpp).
-void GpuAccess::write(std::byte* to, View data) {
-  std::byte* const staged = stage(static_cast<Size>(data.size()));
-  std::memcpy(staged, data.data(), data.size());
-  check(cudaMemcpyAsync(to, staged, data.size(), cudaMemcpyDefault, writing_), "a copy of another node's data");
+/// (tests/gpu/processes/hosts_gpu_check.cpp). Short data is staged, so that its message is free at once.
+bool GpuAccess::write(std::byte* to, View data) {
+  constexpr std::size_t least_unstaged = 8192;
+  const bool stays = data.size() >= least_unstaged && has_arrived_here(data);
+  const std::byte* const from = stays ? data.data() : stage(data);
+  check(cudaMemcpyAsync(to, from, data.size(), cudaMemcpyDefault, writing_), "a copy of another node's data");
   is_marked_ = false;
+  return stays;
 }
 
 /// The read follows the writes so far.

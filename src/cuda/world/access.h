@@ -1,20 +1,22 @@
 #pragma once
 /// How a proxy reaches the memory of a PE's GPU: by copies in two streams of its own, one for each direction. Words in
 /// memory of the host have the number of the last copy that is complete, so no copy is waited for alone. It launches no
-/// kernel, and allocates all that it needs with the world, so it gets on beside kernels that wait.
+/// kernel, and allocates all that it needs with the world, so it gets on beside kernels that wait. Long data is copied
+/// to the GPU from where the message has arrived.
 
 #include <array>
 #include <vector>
 
 #include "base/cuda_names.h"
 #include "wire/access.h"
+#include "wire/endpoint.h"
 
 namespace tandem::cuda {
 
 class GpuAccess final : public wire::Access {
  public:
-  /// `most` is the largest number of bytes that are read or written at once.
-  GpuAccess(int device, const wire::Place& place, Size most);
+  /// `room` is that of the endpoint whose messages are read and written.
+  GpuAccess(int device, const wire::Place& place, wire::Room room);
   ~GpuAccess() override;
   GpuAccess(const GpuAccess&) = delete;
   GpuAccess& operator=(const GpuAccess&) = delete;
@@ -24,7 +26,7 @@ class GpuAccess final : public wire::Access {
   wire::Reading read(const std::byte* from, Size bytes) override;
   bool is_read(const wire::Reading& reading) override;
   void release(const wire::Reading& reading) override;
-  void write(std::byte* to, View data) override;
+  bool write(std::byte* to, View data) override;
   Epoch value_of(const Signal& word) override;
   void change(Signal& word, SignalOp op, Epoch value) override;
   std::uint64_t mark_writes() override;
@@ -38,7 +40,7 @@ class GpuAccess final : public wire::Access {
  private:
   /// Memory of the host that the GPU reaches.
   struct Pinned {
-    MailSlot slots[kMailSlots];
+    MailRing ring;
     MailProgress progress;
     alignas(64) std::uint64_t read;     ///< the last reading that is complete
     alignas(64) std::uint64_t written;  ///< the last mark before which all writes are complete
@@ -50,12 +52,16 @@ class GpuAccess final : public wire::Access {
 
   void allocate();
   void free_all() noexcept;
-  /// Returns pinned memory for data on its way to the GPU.
-  std::byte* stage(Size bytes);
+  /// Copies data on its way to the GPU to pinned memory, and returns the copy.
+  const std::byte* stage(View data);
+  /// Returns whether data is part of a message that may stay in use.
+  bool has_arrived_here(View data) const;
   void store_behind(cudaStream_t stream, const std::uint64_t* word, std::uint64_t value);
 
   const int device_;
-  const Size most_;  // bytes of a message
+  const wire::Room room_;
+  const Size most_;             // bytes of a message
+  bool is_registered_ = false;  // the memory where messages arrive is pinned
   Pinned* pinned_ = nullptr;
   std::byte* read_to_ = nullptr;                              // kReadings messages
   std::vector<std::byte*> free_;                              // parts of it

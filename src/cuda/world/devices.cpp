@@ -220,8 +220,8 @@ void CudaDevices::register_kernels(bool recorded) {
   if (recorded) register_profiled_library_kernels();
 }
 
-std::shared_ptr<wire::Access> CudaDevices::make_access(int device, const wire::Place& place, Size most) {
-  return std::make_shared<GpuAccess>(device, place, most);
+std::shared_ptr<wire::Access> CudaDevices::make_access(int device, const wire::Place& place, const wire::Room& room) {
+  return std::make_shared<GpuAccess>(device, place, room);
 }
 
 std::unique_ptr<world::LoadedKernels> CudaDevices::load_kernels(const std::vector<int>& devices, bool several_nodes) {

@@ -19,7 +19,7 @@ class CudaDevices final : public world::Devices {
   int most_sharing() const override { return 4096; }
   void require_any() override;
   bool has_mailbox() const override { return true; }
-  std::shared_ptr<wire::Access> make_access(int device, const wire::Place& place, Size most) override;
+  std::shared_ptr<wire::Access> make_access(int device, const wire::Place& place, const wire::Room& room) override;
   Machine describe(int device) override;
   bool has_early_launch(int device) override;
   int share_of(int sms, int sharing) const override;

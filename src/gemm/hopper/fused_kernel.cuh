@@ -60,7 +60,7 @@ class FusedKernel {
     if (group > 0) {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_alloc<kComputeRegisters>();
       // Computing threads that read no table and no scales of blocks read nothing before the loads have arrived.
-      if constexpr (Table::kOnDevice || Mainloop::kHasBlocks) wait_for_previous_grid();
+      if constexpr (Table::kOnDevice || Mainloop::kBegins) wait_for_previous_grid();
       compute(params, storage, pipeline, group - 1, profiler);
     } else {
       if constexpr (kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<kLoadRegisters>();
@@ -143,7 +143,7 @@ class FusedKernel {
       const auto tile = walk.tile();
       const int count = steps_of(params, tile).count;
       const std::uint64_t begin = profiler.now();
-      if constexpr (Mainloop::kHasBlocks) mainloop.begin(params.mainloop, tile, thread);
+      if constexpr (Mainloop::kBegins) mainloop.begin(params.mainloop, tile, thread);
       auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
       mainloop.mma(pipeline, state, sums, count, thread, storage.mainloop, params.mainloop, store);
       state.advance(count);
@@ -167,6 +167,7 @@ class FusedKernel {
       const int count = steps_of(params, tile).count;
       const std::uint64_t begin = profiler.now();
       store.begin(tile);
+      if constexpr (Mainloop::kBegins) mainloop.begin(params.mainloop, tile, thread);
       auto sums = cute::partition_fragment_C(TiledMma{}, cute::take<0, 2>(TileShape{}));
       const auto look_ahead = [&] {
         if (walk.is_last()) cutlass::arch::launch_dependent_grids();

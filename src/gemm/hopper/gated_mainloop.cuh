@@ -25,7 +25,7 @@ class GatedMainloop : public Base {
   using MainloopPipeline = typename Base::MainloopPipeline;
   using PipelineState = typename Base::PipelineState;
   using TensorStorage = typename Base::TensorStorage;
-  static constexpr bool kHasBlocks = false;  ///< whether products have scales of blocks: see ScaledMainloop
+  static constexpr bool kBegins = false;  ///< whether begin() is called before the steps of a tile
 
   struct Params {
     typename Base::Params gathered;

@@ -21,6 +21,7 @@ class TileStore : public StoringWarp<TileSlots<Element, TileM, TileN, Scaled, Ga
   using Slots::adds_to;
   using Slots::boxes_;
   using Slots::group_;
+  using Slots::has_rows;
   using Slots::kBoxes;
   using Slots::kCols;
   using Slots::kIsFp8;
@@ -62,6 +63,7 @@ class TileStore : public StoringWarp<TileSlots<Element, TileM, TileN, Scaled, Ga
   /// may be left to use_step, which is then called as often.
   template <class Tile, class Sums>
   __device__ void write(const Tile& tile, const Sums& sums, bool later) {
+    if (!has_rows(tile)) return use_slot([](std::uint32_t) {});
     if constexpr (Quantised)
       write_quantised(tile, sums);
     else

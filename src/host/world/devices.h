@@ -32,9 +32,9 @@ class HostDevices : public world::Devices {
   bool has_early_launch(int) override { return false; }
   bool has_mailbox() const override { return true; }
   std::chrono::microseconds search_of_proxy(int pes) const override { return search_of_proxy(pes, processors()); }
-  /// Returns the same for so many processors. A thread that looks takes none that a PE or another proxy needs.
+  /// Returns the same for so many processors. A proxy and its thread that receives take none that a PE needs.
   static std::chrono::microseconds search_of_proxy(int pes, int of) {
-    return std::chrono::microseconds(of > 2 * pes ? 100 : 0);
+    return std::chrono::microseconds(of > 3 * pes ? 100 : 0);
   }
   void wake_waits(const world::Context& context) noexcept override;
   int share_of(int sms, int) const override { return sms; }

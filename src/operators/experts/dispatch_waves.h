@@ -70,10 +70,10 @@ struct DispatchWaves {
     return {wave * a.experts_of_wave, wave + 1 < a.waves ? (wave + 1) * a.experts_of_wave : a.routing.experts_here};
   }
   /// The choices of experts with such numbers; -1 in place of the others.
-  TANDEM_DEVICE static kernels::Choices<std::int32_t> only(kernels::Choices<std::int32_t> ids, int here, Wave wave) {
-    for (std::int32_t& id : ids.of)
-      if (id < 0 || id % here < wave.begin || id % here >= wave.end) id = -1;
-    return ids;
+  template <class Ids>
+  TANDEM_DEVICE static Ids only(const Ids& ids, int here, Wave wave) {
+    return ids.map(
+        [here, wave](std::int32_t id) { return id >= 0 && id % here >= wave.begin && id % here < wave.end ? id : -1; });
   }
 
   template <class Role>
@@ -106,12 +106,12 @@ struct DispatchWaves {
     const kernels::PeSet wanting = kernels::pes_of(r, ids);
     const kernels::PeSet pes = wanting.without(kernels::pes_of(r, only(all, r.experts_here, {0, wave.begin})));
     if (pes.empty() && !wanting.has(me)) return;
-    const auto places = kernels::load_places(role, r, me, token, ids);
+    const auto list = a.out.rows_of(kernels::load_places(role, r, me, token, ids), me, token);
     for (const Range piece : a.rows.pieces_of({0, a.rows.row_bytes})) {
       const auto row = role.template load<std::byte>(a.own + token * a.rows.row_bytes, piece);
       for (const int pe : role.peers_from_self())
         if (pes.has(pe)) a.rows.template put<std::byte>(role, r, epoch, pe, token, piece, row);
-      a.out.store(role, places, me, token, piece, row);
+      a.out.store(role, list, piece, row);
     }
   }
 
@@ -120,10 +120,9 @@ struct DispatchWaves {
     const kernels::Routing& r = a.routing;
     const auto ids = only(kernels::load_ids(role, r, pe, token), r.experts_here, wave);
     if (!kernels::pes_of(r, ids).has(role.pe())) return;
-    const auto places = kernels::load_places(role, r, pe, token, ids);
+    const auto list = a.out.rows_of(kernels::load_places(role, r, pe, token, ids), pe, token);
     for (const Range piece : a.rows.pieces_of({0, a.rows.row_bytes}))
-      a.out.store(role, places, pe, token, piece,
-                  a.rows.template get<std::byte, std::byte>(role, r, epoch, pe, token, piece));
+      a.out.store(role, list, piece, a.rows.template get<std::byte, std::byte>(role, r, epoch, pe, token, piece));
   }
 };
 

@@ -36,10 +36,12 @@ class NormedPlan final : public OperatorPlan {
         norms_(world, settings.options.norm, settings.options.result_type(), settings.options.n,
                most_rows(settings.options.m)),
         plain_(std::move(plain)) {
-    // A quantised C has no room for its sums.
+    // A quantised C has no room for its sums. A buffer of one PE would not make the heap grow.
     if (settings.options.norm.quantisation != Quantisation::kNone)
-      sums_ = world.heap().allocate_local<std::byte>(most_rows(settings.options.m) * settings.result_row_bytes(),
-                                                     "sums before the norm");
+      sums_ =
+          world.heap()
+              .allocate<std::byte>(most_rows(settings.options.m) * settings.result_row_bytes(), "sums before the norm")
+              .local();
     if (few_rows_ > 0) few_.emplace(world, settings);
     if (packet_rows_ > 0) packets_.emplace(world, settings, packet_rows_);
   }

@@ -17,7 +17,8 @@ RowNorms::RowNorms(World& world, const OperatorNorm& norm, DType type, Size colu
     : world_(world), norm_(norm), type_(type), columns_(columns) {
   const int blocks = static_cast<int>(std::clamp<Size>(most, 1, world.machine().gpu.sm_count));
   grid_ = {blocks, kThreads};
-  if (!norm.sum) kept_ = world.heap().allocate_local<std::byte>(blocks * columns * size_of(type), "sums of a row");
+  // A buffer of one PE would not make the heap grow.
+  if (!norm.sum) kept_ = world.heap().allocate<std::byte>(blocks * columns * size_of(type), "sums of a row").local();
 }
 
 template <class Launch>

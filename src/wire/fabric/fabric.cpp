@@ -6,7 +6,7 @@
 
 namespace tandem::wire {
 
-std::unique_ptr<Endpoint> make_fabric_endpoint(const std::string&) {
+std::unique_ptr<Endpoint> make_fabric_endpoint(const std::string&, std::chrono::microseconds) {
   throw Unsupported(
       "several hosts: this library was built without libfabric's headers; install libfabric-dev and build it again");
 }
@@ -21,11 +21,12 @@ std::unique_ptr<Endpoint> make_fabric_endpoint(const std::string&) {
 
 namespace tandem::wire {
 
-std::unique_ptr<Endpoint> make_fabric_endpoint(const std::string& address) {
+std::unique_ptr<Endpoint> make_fabric_endpoint(const std::string& address, std::chrono::microseconds search) {
   constexpr const char* connected = "tcp";
   const char* const text = std::getenv("TANDEM_FABRIC");
   const std::string provider = text == nullptr || *text == '\0' ? connected : text;
-  return provider == connected ? make_connected_endpoint(provider, address) : make_datagram_endpoint(provider, address);
+  return provider == connected ? make_connected_endpoint(provider, address, search)
+                               : make_datagram_endpoint(provider, address);
 }
 
 }  // namespace tandem::wire

@@ -1,6 +1,7 @@
 #pragma once
 /// Messages between processes by libfabric, which is loaded at run time.
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -9,7 +10,8 @@
 namespace tandem::wire {
 
 /// Returns an endpoint at an address of this host ("10.0.0.1"). TANDEM_FABRIC in the environment names the provider.
-/// Throws Unsupported, with what to install or set, if libfabric or the provider is missing.
-std::unique_ptr<Endpoint> make_fabric_endpoint(const std::string& address);
+/// With a `search` above 0, connections have a thread that receives, and looks for messages for so long before it
+/// sleeps. Throws Unsupported, with what to install or set, if libfabric or the provider is missing.
+std::unique_ptr<Endpoint> make_fabric_endpoint(const std::string& address, std::chrono::microseconds search = {});
 
 }  // namespace tandem::wire

@@ -1,6 +1,7 @@
 // The answers to what other PEs ask.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "tandem/error.h"
@@ -46,11 +47,31 @@ bool Proxy::send_answers() {
 }
 
 bool Proxy::send_answer(Answer& answer) {
-  if (!is_ready(answer) || !send(answer.header, answer.data_to_send())) return false;
-  if (!answer.reading) return true;
-  setup_.access->release(*answer.reading);
-  --answer_readings_;
+  if (!is_ready(answer)) return false;
+  if (!send(answer.header, answer.data_to_send())) {
+    if (is_answer_without_reading()) end_reading(answer);
+    return false;
+  }
+  end_reading(answer);
   return true;
+}
+
+void Proxy::end_reading(Answer& answer) {
+  if (!answer.reading) return;
+  setup_.access->release(*answer.reading);
+  answer.reading.reset();
+  --answer_readings_;
+}
+
+/// Returns whether an answer waits for a reading that others have. One that finds no room then gives its own up, and
+/// reads again later. So PEs that take their answers slowly hold up no other one.
+bool Proxy::is_answer_without_reading() const {
+  if (answer_readings_ < most_answer_readings_) return false;
+  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    if (peer.answers.empty()) return false;
+    const Answer& first = peer.answers.front();
+    return first.data != nullptr && first.header.bytes > 0 && !first.reading;
+  });
 }
 
 /// Begins to read the answer's data where there is room for it. Most of the room is for puts.

@@ -25,8 +25,11 @@ void Proxy::put(const Header& header, View data) {
   }
   order_enters_process();
   std::byte* const to = own() + header.offset;
-  if (!header.has_word && !header.precedes_word) return setup_.access->write_packets(to, data);
-  if (!data.empty()) setup_.access->write(to, data);
+  if (!header.has_word && !header.precedes_word) {
+    stays_in_use_ |= setup_.access->write_packets(to, data);
+    return;
+  }
+  if (!data.empty()) stays_in_use_ |= setup_.access->write(to, data);
   if (header.has_word) change_word(header);
 }
 

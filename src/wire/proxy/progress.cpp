@@ -15,7 +15,15 @@ void Proxy::take_answer(const Header& header, View data) {
   if (!data.empty() && !write_answer(found->second.to, data)) return;
   const std::uint64_t request = found->second.request;
   asked_.erase(found);
+  if (is_of_flush) note_order(request, header.from);
   if (--record(request).unanswered == 0) note();
+}
+
+/// Notes that a PE has answered a flush, which later requests to other PEs may wait for.
+void Proxy::note_order(std::uint64_t request, int pe) {
+  for (Ordering& one : orderings_)
+    if (one.request == request) std::erase(one.pes, pe);
+  std::erase_if(orderings_, [](const Ordering& one) { return one.pes.empty(); });
 }
 
 /// Writes the data of a get, unless gets are over. Each of the two threads first writes its flag and then reads the

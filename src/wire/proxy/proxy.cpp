@@ -20,7 +20,8 @@ Proxy::Proxy(ProxySetup setup, std::unique_ptr<Endpoint> endpoint, Size bytes)
     : setup_(std::move(setup)),
       keys_(setup_.secret, setup_.seal, setup_.place.pes, setup_.place.me),
       endpoint_(std::move(endpoint)),
-      piece_(endpoint_->most_bytes() - kHeaderBytes),
+      piece_(endpoint_->room().most_bytes - kHeaderBytes),
+      has_one_far_pe_(setup_.place.pes - setup_.place.node_size == 1),
       bytes_(bytes),
       peers_(static_cast<std::size_t>(setup_.place.pes)),
       most_put_readings_(setup_.access->most_readings() - readings_for_answers(*setup_.access)),
@@ -72,8 +73,9 @@ void Proxy::rest(bool is_held_up) {
 bool Proxy::step() {
   constexpr int most_messages = 64;
   bool has_moved = false;
-  for (int i = 0; i < most_messages && endpoint_->poll([this](View message) { receive(message); }); ++i)
+  for (int i = 0; i < most_messages && endpoint_->poll([this](View message) { return take(message); }); ++i)
     has_moved = true;
+  release_messages(!has_moved);
   has_moved |= send_answers();
   has_moved |= send_requests();
   if (has_moved && setup_.search.count() > 0) moved_ = std::chrono::steady_clock::now();

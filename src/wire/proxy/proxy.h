@@ -49,6 +49,8 @@ class Proxy {
   bool is_held_up();
   void rest(bool is_held_up);
   bool step();
+  bool take(View message);
+  void release_messages(bool waits_for_more);
   void greet();
   void beat();
   void tell_news(int pe, std::uint64_t look);
@@ -57,6 +59,8 @@ class Proxy {
   bool send_answers();
   bool send_answer(Answer& answer);
   bool is_ready(Answer& answer);
+  void end_reading(Answer& answer);
+  bool is_answer_without_reading() const;
   bool take_request();
   void queue(const Request& request);
   void queue_for(int pe, const Current& current);
@@ -65,6 +69,7 @@ class Proxy {
   bool drop_requests();
   bool begin_message(Peer& to);
   bool may_read_for(const Peer& to) const;
+  bool waits_for_flush(const Current& current) const;
   Size piece_of(Size bytes) const;
   bool begin_put(Peer& to, Current& current);
   bool begin_get(Peer& to, Current& current);
@@ -84,6 +89,7 @@ class Proxy {
   void take_answer(const Header& header, View data);
   bool write_answer(std::byte* to, View data);
   void note();
+  void note_order(std::uint64_t request, int pe);
   void require_within(const Header& header, Size offset, Size bytes) const;
   /// Returns this PE's part of the symmetric memory.
   std::byte* own() const { return setup_.place.base + setup_.place.me * setup_.place.stride; }
@@ -95,6 +101,7 @@ class Proxy {
   const Keys keys_;
   const std::unique_ptr<Endpoint> endpoint_;
   const Size piece_;
+  const bool has_one_far_pe_;  // the world has one PE of another node
   std::atomic<Size> bytes_;
   std::vector<Peer> peers_;
   std::vector<int> busy_;    // PEs with requests, or messages of them
@@ -105,10 +112,13 @@ class Proxy {
   std::size_t answer_readings_ = 0;
   std::map<std::uint64_t, Asked> asked_;  // by the number that the answer repeats
   std::uint64_t questions_ = 0;
-  std::deque<Progress> records_;    // of requests that are not done, nor all before them
-  std::uint64_t first_record_ = 1;  // number of the first one's request
-  std::size_t sent_records_ = 0;    // of them, from the first on: the requests that are sent
-  bool has_news_ = false;           // for `note`
+  std::vector<Ordering> orderings_;  // that are not answered
+  std::deque<Progress> records_;     // of requests that are not done, nor all before them
+  std::uint64_t first_record_ = 1;   // number of the first one's request
+  std::size_t sent_records_ = 0;     // of them, from the first on: the requests that are sent
+  bool has_news_ = false;            // for `note`
+  bool stays_in_use_ = false;        // the message that is being carried out
+  std::deque<KeptMessage> kept_;     // from which data is still written
   Counts taken_;
   Counts sent_;
   Counts answered_;

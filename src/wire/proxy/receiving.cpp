@@ -1,6 +1,8 @@
 // The messages of other PEs, in the order of their numbers.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "tandem/error.h"
 #include "wire/proxy/proxy.h"
@@ -16,6 +18,29 @@ constexpr std::size_t kMostEarly = std::size_t{64} << 20;
 constexpr std::size_t kOfRecord = 128;
 
 }  // namespace
+
+/// Returns whether the message stays in use, since its data is written later.
+bool Proxy::take(View message) {
+  stays_in_use_ = false;
+  receive(message);
+  if (stays_in_use_) kept_.push_back({message});
+  return stays_in_use_;
+}
+
+/// Releases the messages whose data is written. A mark takes its time, so one serves several messages while others
+/// arrive.
+void Proxy::release_messages(bool waits_for_more) {
+  constexpr std::size_t most_unmarked = 8;
+  const auto is_marked = [](const KeptMessage& one) { return one.writes.has_value(); };
+  const auto unmarked = std::find_if_not(kept_.begin(), kept_.end(), is_marked);
+  const auto count = static_cast<std::size_t>(kept_.end() - unmarked);
+  if (count >= most_unmarked || (count > 0 && waits_for_more)) {
+    const std::uint64_t mark = setup_.access->mark_writes();
+    std::for_each(unmarked, kept_.end(), [mark](KeptMessage& one) { one.writes = mark; });
+  }
+  for (; !kept_.empty() && kept_.front().writes && setup_.access->are_written(*kept_.front().writes); kept_.pop_front())
+    endpoint_->release(kept_.front().message);
+}
 
 void Proxy::receive(View message) {
   const auto header = keys_.open(message, plain_);

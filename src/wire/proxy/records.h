@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "wire/access.h"
 #include "wire/endpoint.h"
@@ -41,12 +42,14 @@ struct Outgoing {
   Header header;
   std::uint64_t request = 0;  ///< its number
   std::optional<Reading> reading = {};
-  std::optional<Held> held = {};  ///< the data of a put that its request held
+  std::optional<Held> held = {};    ///< the data of a put that its request held
+  std::optional<View> beside = {};  ///< the data of a put that stays until its request is answered
   bool is_sent = false;
 
   /// Returns the data, which has been read.
   View data() const {
     if (held) return View(*held).first(static_cast<std::size_t>(header.bytes));
+    if (beside) return *beside;
     return reading ? reading->data : View{};
   }
 };
@@ -80,6 +83,18 @@ struct Peer {
   std::deque<Answer> answers;            ///< to it
   std::map<std::uint64_t, Bytes> early;  ///< messages by number that wait for earlier ones
   std::size_t early_bytes = 0;           ///< of them
+};
+
+/// A message from which data is still written to the PE's memory.
+struct KeptMessage {
+  View message;
+  std::optional<std::uint64_t> writes = {};  ///< the mark of its writes, once there is one
+};
+
+/// A flush that later requests to other PEs wait for.
+struct Ordering {
+  std::uint64_t request = 0;  ///< its number
+  std::vector<int> pes;       ///< that have not answered
 };
 
 /// A connection that has broken.

@@ -40,14 +40,18 @@ bool Proxy::take_request() {
 void Proxy::queue(const Request& request) {
   Progress progress{taken_};
   const std::uint64_t number = first_record_ + records_.size();
-  if (request.kind == Request::Kind::kFlush) {
+  if (request.precedes_later && has_one_far_pe_) {
+    // All requests go to one PE, in their order. A later flush asks it.
+  } else if (request.kind == Request::Kind::kFlush) {
     progress.is_flush = true;
+    std::vector<int> flushed;
     for (int pe = 0; pe < setup_.place.pes; ++pe) {
       if (!std::exchange(peer(pe).is_unflushed, false)) continue;
       queue_for(pe, {request, number});
-      ++progress.unsent;
-      ++progress.unanswered;
+      flushed.push_back(pe);
     }
+    progress.unsent = progress.unanswered = static_cast<Size>(flushed.size());
+    if (request.precedes_later && !flushed.empty()) orderings_.push_back({number, flushed});
   } else if (request.kind == Request::Kind::kPut) {
     queue_for(request.pe, {request, number});
     progress.unsent = messages_of(request.bytes, piece_of(request.bytes));
@@ -69,9 +73,11 @@ void Proxy::queue_for(int pe, const Current& current) {
 bool Proxy::begin_message(Peer& to) {
   if (to.requests.empty() || to.outgoing.size() >= kMostOutgoing) return false;
   Current& current = to.requests.front();
+  if (waits_for_flush(current)) return false;
   const Request& request = current.request;
   const Request::Kind kind = request.kind;
-  const bool has_to_read = kind == Request::Kind::kPut && request.bytes > 0 && !request.holds_data;
+  const bool has_to_read =
+      kind == Request::Kind::kPut && request.bytes > 0 && !request.holds_data && !request.has_data_beside;
   if (has_to_read && !may_read_for(to)) return false;
   const bool is_last = kind == Request::Kind::kPut   ? begin_put(to, current)
                        : kind == Request::Kind::kGet ? begin_get(to, current)
@@ -80,15 +86,25 @@ bool Proxy::begin_message(Peer& to) {
   return true;
 }
 
+/// Returns whether other PEs have to answer an earlier flush before. The PE itself carries out requests, and answers
+/// them, in their order.
+bool Proxy::waits_for_flush(const Current& current) const {
+  if (current.request.kind == Request::Kind::kFlush) return false;
+  const auto is_other = [&](int pe) { return pe != current.request.pe; };
+  return std::any_of(orderings_.begin(), orderings_.end(), [&](const Ordering& ordering) {
+    return ordering.request < current.number && std::any_of(ordering.pes.begin(), ordering.pes.end(), is_other);
+  });
+}
+
 /// Returns whether another reading for a put to a PE may begin. A PE may have as many as would be left. So one that
 /// takes its messages slowly leaves some to others.
 bool Proxy::may_read_for(const Peer& to) const { return to.readings < most_put_readings_ - put_readings_; }
 
 /// Several messages of a put are under way at a time: one is read while another is sent and a third is written. Small
-/// ones cost too much each.
+/// ones cost too much each (bench/NOTES.md, 2026-11-29).
 Size Proxy::piece_of(Size bytes) const {
   constexpr Size messages = 4;
-  constexpr Size least = Size{64} << 10;
+  constexpr Size least = Size{128} << 10;
   return std::clamp(round_up(bytes / messages, Size{4096}), std::min(least, piece_), piece_);
 }
 
@@ -108,11 +124,14 @@ bool Proxy::begin_put(Peer& to, Current& current) {
     header.value = request.value;
   }
   to.outgoing.push_back({header, current.number});
+  Outgoing& message = to.outgoing.back();
+  const auto* const from = static_cast<const std::byte*>(request.local) + current.done;
   if (request.holds_data) {
-    to.outgoing.back().held = request.held;
+    message.held = request.held;
+  } else if (request.has_data_beside) {
+    message.beside = View(from, static_cast<std::size_t>(header.bytes));
   } else if (header.bytes > 0) {
-    const auto* const from = static_cast<const std::byte*>(request.local) + current.done;
-    to.outgoing.back().reading = setup_.access->read(from, header.bytes);
+    message.reading = setup_.access->read(from, header.bytes);
     ++to.readings;
     ++put_readings_;
   }

@@ -46,8 +46,8 @@ bool Proxy::send_requests_to(Peer& to) {
 bool Proxy::set_out(Outgoing& message) {
   if (message.reading && !setup_.access->is_read(*message.reading)) return false;
   const View data = message.data();
-  const bool is_uncopied =
-      message.reading && message.reading->stays && data.size() >= kLeastUncopied && keys_.seal_choice() != Seal::kAll;
+  const bool stays = message.beside || (message.reading && message.reading->stays);
+  const bool is_uncopied = stays && data.size() >= kLeastUncopied && keys_.seal_choice() != Seal::kAll;
   if (is_uncopied) return send(message.header, data, [&message] { message.is_sent = true; });
   message.is_sent = send(message.header, data);
   return message.is_sent;
@@ -86,6 +86,7 @@ bool Proxy::drop_requests() {
     to.is_busy = false;
   }
   busy_.clear();
+  orderings_.clear();
   for (Progress& one : records_) one.unsent = 0;
   if (has_moved) note();
   // The first request that waits for an answer gets none. Nothing looks for those behind it.

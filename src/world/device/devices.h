@@ -12,6 +12,7 @@
 #include "tandem/machine.h"
 #include "tandem/world.h"
 #include "wire/access.h"
+#include "wire/endpoint.h"
 #include "world/device/memory.h"
 #include "world/device/profiler.h"
 #include "world/device/stream.h"
@@ -47,8 +48,8 @@ class Devices {
   virtual bool has_early_launch(int device) = 0;
   /// Returns whether kernels reach PEs of other nodes through a mailbox (wire/mailbox.h).
   virtual bool has_mailbox() const { return false; }
-  /// Makes the access of a PE's proxy to its memory, for messages of at most `most` bytes.
-  virtual std::shared_ptr<wire::Access> make_access(int, const wire::Place& place, Size) {
+  /// Makes the access of a PE's proxy to its memory, for the messages of an endpoint.
+  virtual std::shared_ptr<wire::Access> make_access(int, const wire::Place& place, const wire::Room&) {
     return std::make_shared<wire::HostAccess>(place);
   }
   /// Returns how long a proxy looks for more work before it sleeps, if `pes` PEs run on this computer. The default is

@@ -75,12 +75,16 @@ std::unique_ptr<wire::Proxy> Pes::make_proxy(int number, const bootstrap::Key& s
   setup.heartbeat = std::move(heartbeat);
   setup.silence_s = silence_s_;
   setup.name_of = [this](int pe) { return name_of(pe); };
-  setup.search = bootstrap::microseconds_of(devices_.search_of_proxy(pes_of_computer()), "TANDEM_PROXY_SEARCH_US");
+  setup.search = search_of_proxy();
   return std::make_unique<wire::Proxy>(std::move(setup), std::move(endpoint), segment().bytes());
 }
 
+std::chrono::microseconds Pes::search_of_proxy() const {
+  return bootstrap::microseconds_of(devices_.search_of_proxy(pes_of_computer()), "TANDEM_PROXY_SEARCH_US");
+}
+
 std::shared_ptr<wire::Access> Pes::make_access(int number, const wire::Endpoint& endpoint) const {
-  return devices_.make_access(pe(number).device, place_of_pe(number), endpoint.most_bytes());
+  return devices_.make_access(pe(number).device, place_of_pe(number), endpoint.room());
 }
 
 /// The host does not read the words of a GPU. A wait that gave up there has reported it.

@@ -116,6 +116,8 @@ class Pes {
                                           std::unique_ptr<wire::Endpoint> endpoint,
                                           const std::shared_ptr<wire::Access>& access,
                                           std::optional<wire::Heartbeat> heartbeat = {});
+  /// Returns how long a proxy looks for more work before it sleeps.
+  std::chrono::microseconds search_of_proxy() const;
   std::shared_ptr<wire::Access> make_access(int number, const wire::Endpoint& endpoint) const;
   /// Returns the place of PE `number` among the PEs.
   wire::Place place_of_pe(int number) const {

@@ -203,7 +203,8 @@ std::string Processes::name_of(int pe) const {
 /// Connects this PE with those of other nodes, which have the same engine.
 void Processes::start_proxy() {
   std::unique_ptr<wire::Endpoint> endpoint;
-  member_.all_or_none("messages between nodes", [&] { endpoint = wire::make_fabric_endpoint(member_.address()); });
+  member_.all_or_none("messages between nodes",
+                      [&] { endpoint = wire::make_fabric_endpoint(member_.address(), search_of_proxy()); });
   const char* const seal = wire::seal_of_environment() == wire::Seal::kAll ? "all" : "headers";
   const std::string engine = fmt::format("{}, TANDEM_SEAL={}", endpoint->name(), seal);
   const Bytes own = Writer().text(engine).text(member_.address()).bytes(endpoint->address()).result();

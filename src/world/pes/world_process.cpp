@@ -117,7 +117,8 @@ std::unique_ptr<WorldProcess> WorldProcess::split(int color, int key, const Worl
 }
 
 void WorldProcess::abort(const std::string& why) {
-  state_->processes.member().fail({bootstrap::FailureKind::kRuntimeFailure, "aborted: " + why});
+  // Here at once: the next call of this process finds the world ended.
+  state_->processes.member().fail_here({bootstrap::FailureKind::kRuntimeFailure, "aborted: " + why});
 }
 
 void WorldProcess::record(bool on) { world::profiler_of(state_->processes).turn(pe(), on); }

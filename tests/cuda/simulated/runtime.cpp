@@ -149,6 +149,15 @@ cudaError_t cudaFree(void* memory) {
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) { return cudaMalloc(memory, bytes); }
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) { return cudaMalloc(memory, bytes); }
 cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+/// A registration is left over as an allocation is.
+cudaError_t cudaHostRegister(void*, std::size_t, unsigned) {
+  ++allocations;
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void*) {
+  --allocations;
+  return cudaSuccess;
+}
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *free = *total = std::size_t{1} << 37;

@@ -40,6 +40,10 @@ void check_type(World& world, Stream& stream, Stream& copies, Buffers& buffers, 
              .activation = activation});
     }
   }
+  // Panels without rows for the second warpgroup, and with some, in many tiles of each block.
+  const std::vector<std::int32_t> few{50, 64, 1, 64, 33, 64, 63, 2, 64, 64, 40, 65, 64, 64, 128, 3, 64, 192, 64, 193};
+  for (const Activation activation : {Activation::kNone, Activation::kSwiGlu})
+    check({.counts = few, .n = 1040, .k = 64, .column_chunks = 2, .together = 1, .sms = 2, .activation = activation});
   Case gated{.counts = ragged, .n = 520, .k = 264, .gated = true, .column_chunks = 2};
   Case swiglu = gated;
   swiglu.n = 528;

@@ -116,6 +116,157 @@ struct PrefixSums {
   }
 };
 
+struct KeysArgs {
+  const std::int32_t* values;  // [count]
+  std::int32_t* counts;        // [rows][keys]: of each tile
+  std::int32_t* at;            // [count]: each element's place in the order of keys
+  std::int32_t* few;           // [5]: of the last tile
+  Size* tile;                  // elements of one, noted by the kernel
+  Size count;
+  int keys;
+};
+
+/// Elements in the order of their keys, which is stable, tile by tile. `P`: as a kernel of packets P would, or void.
+template <class P, int kThreadsOfBlock>
+struct Keys {
+  using Args = KeysArgs;
+  using Packet = P;
+  static constexpr int kThreads = kThreadsOfBlock;
+
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    Size rows = 0;
+    for (const Range tile : block.template tiles<std::int32_t>({0, a.count})) {
+      if (rows == 0) block.store_scalar(a.tile, tile.size());
+      const auto ranked = block.key_ranks(block.template load<std::int32_t>(a.values, tile), a.keys);
+      block.store(a.counts + rows++ * a.keys, {0, a.keys}, ranked.counts);
+      block.store(a.at, tile, ranked.ranks);
+    }
+    block.sync();
+    const auto starts = block.exclusive_sum(block.column_sums(a.counts, {0, rows}, a.keys));
+    Size row = 0;
+    for (const Range tile : block.template tiles<std::int32_t>({0, a.count})) {
+      const auto values = block.template load<std::int32_t>(a.values, tile);
+      const auto keys = values.map([most = a.keys](std::int32_t key) { return key < most ? key : -1; });
+      const auto before = starts + block.column_sums(a.counts, {0, row++}, a.keys);
+      const auto places = block.template load<std::int32_t>(a.at, tile) + block.look_up(before, keys);
+      block.store(a.at, tile,
+                  places.zip(keys, [](std::int32_t place, std::int32_t key) { return key < 0 ? -1 : place; }));
+      block.sync();
+      store_few(block, a, tile, block.pick(keys, min(2, tile.size() - 1), 1).at(0),
+                block.load_few(a.values + tile.begin, 3));
+    }
+  }
+  template <class Block, class Few>
+  TANDEM_DEVICE static void store_few(Block& block, const Args& a, Range tile, std::int32_t picked, const Few& few) {
+    block.store_scalar(a.few, picked);
+    block.store_scalar(a.few + 1, few.at(2));
+    block.store_scalar(a.few + 2, static_cast<std::int32_t>(few.mask([](std::int32_t x) { return x > 20; })));
+    block.store_scalar(
+        a.few + 3, static_cast<std::int32_t>(few.join([](std::int32_t x) { return std::uint64_t{1} << (x & 31); })));
+    block.store_scalar(a.few + 4, static_cast<std::int32_t>(tile.begin));
+  }
+
+  static Size wrong(World& world) {
+    constexpr Size kCount = 5003;
+    constexpr int kKeys = 300;
+    std::vector<std::int32_t> values;
+    for (Size i = 0; i < kCount; ++i) {
+      const auto key = static_cast<std::int32_t>(mix(17, 0, world.pe(), i) % (i % 2 == 0 ? kKeys + 9 : 3));
+      values.push_back(i % 7 == 0 ? -1 : key);
+    }
+    const Args args{device_copy(world, values, "values"),
+                    device_copy(world, std::vector<std::int32_t>(kCount * kKeys), "counts"),
+                    device_copy(world, std::vector<std::int32_t>(kCount), "at"),
+                    device_copy(world, std::vector<std::int32_t>(5), "few"),
+                    device_copy(world, std::vector<Size>(1), "tile"),
+                    kCount,
+                    kKeys};
+    Stream stream = world.make_stream("keys");
+    stream.launch<Keys>({1, kThreads}, args);
+    stream.synchronize();
+    return wrong_places(values, host_copy(world, args.at, kCount), kKeys) +
+           wrong_few(values, host_copy(world, args.few, 5));
+  }
+
+ private:
+  static Size wrong_places(const std::vector<std::int32_t>& values, const std::vector<std::int32_t>& at, int keys) {
+    Size wrong = 0;
+    std::int32_t next = 0;
+    for (std::int32_t key = 0; key < keys; ++key)
+      for (std::size_t i = 0; i < values.size(); ++i) wrong += values[i] == key && at[i] != next++ ? 1 : 0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      wrong += (values[i] < 0 || values[i] >= keys) && at[i] != -1 ? 1 : 0;
+    return wrong;
+  }
+  static Size wrong_few(const std::vector<std::int32_t>& values, const std::vector<std::int32_t>& few) {
+    const std::int32_t* const last = values.data() + few[4];
+    std::uint32_t mask = 0;
+    std::uint32_t joined = 0;
+    for (int i = 0; i < 3; ++i) {
+      mask |= (last[i] > 20 ? 1U : 0U) << i;
+      joined |= 1U << (last[i] & 31);
+    }
+    return (few[0] == (last[2] < 300 ? last[2] : -1) ? 0 : 1) + (few[1] == last[2] ? 0 : 1) +
+           (static_cast<std::uint32_t>(few[2]) == mask ? 0 : 1) +
+           (static_cast<std::uint32_t>(few[3]) == joined ? 0 : 1);
+  }
+};
+
+/// Pieces of 16-bit elements as fp8 with a scale for each 128, which `group_firsts` gives. `P`: as above.
+template <class P>
+struct Quantised {
+  struct Args {
+    const bf16* from;
+    fp8_e4m3* to;
+    float* firsts;
+    Size count;
+  };
+  using Packet = P;
+  static constexpr int kThreads = 64;
+  static constexpr Size kStep = 256;  // fewer than a block holds
+
+  template <class Block>
+  TANDEM_DEVICE static void run(Block& block, const Args& a) {
+    for (const Range tile : Tiles({0, a.count}, kStep)) {
+      const auto values = block.template load_as<fp8_e4m3, float>(a.from, tile);
+      const auto most = block.template group_greatest<128>(values.map([](float x) { return x < 0 ? -x : x; }));
+      const auto firsts = block.template group_firsts<128>(most);
+      block.store(a.firsts, {tile.begin / 128, ceil_div(tile.end, 128)}, firsts);
+      block.store(a.to, tile, values.zip(most, [](float x, float greatest) { return x / greatest * 256; }));
+    }
+  }
+
+  static Size wrong(World& world) {
+    constexpr Size kCount = 2'505;
+    std::vector<bf16> values;
+    for (Size i = 0; i < kCount; ++i)
+      values.push_back(convert<bf16>(static_cast<float>(mix(19, 0, world.pe(), i) % 64) - 31.5F));
+    const Args args{device_copy(world, values, "from"), device_copy(world, std::vector<fp8_e4m3>(kCount), "to"),
+                    device_copy(world, std::vector<float>(ceil_div(kCount, 128)), "firsts"), kCount};
+    Stream stream = world.make_stream("quantised");
+    stream.launch<Quantised>({1, kThreads}, args);
+    stream.synchronize();
+    const auto to = host_copy(world, args.to, kCount);
+    const auto firsts = host_copy(world, args.firsts, ceil_div(kCount, 128));
+    Size wrong = 0;
+    for (Size group = 0; group * 128 < kCount; ++group) {
+      float greatest = 0;
+      const Range its{group * 128, min(kCount, (group + 1) * 128)};
+      for (Size i = its.begin; i < its.end; ++i) {
+        const float x = convert<float>(values[static_cast<std::size_t>(i)]);
+        greatest = x > greatest ? x : -x > greatest ? -x : greatest;
+      }
+      wrong += firsts[static_cast<std::size_t>(group)] == greatest ? 0 : 1;
+      for (Size i = its.begin; i < its.end; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        wrong += same_bits(to[at], convert<fp8_e4m3>(convert<float>(values[at]) / greatest * 256)) ? 0 : 1;
+      }
+    }
+    return wrong;
+  }
+};
+
 /// Every PE gets all PEs' values at once, and passes them on after quiet.
 template <class T>
 struct Gets {

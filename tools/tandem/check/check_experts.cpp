@@ -128,7 +128,8 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
     runs.options.tp_size = variant.tp_size;
     runs.options.transport = variant.transport;
     runs.options.batches = variant.batches;
-    runs.options.blocks = variant.transport == kChunks ? 1 : 2;
+    // One block sends its chunks before it receives; of two, each does one of them.
+    runs.options.blocks = variant.transport == kChunks && variant.rounds.front().routing == "none" ? 1 : 2;
     runs.options.layout = variant.layout;
     if (variant.layout == ExpertLayout::kSorted && variant.transport != kFused) runs.options.align = 4;
     runs.rounds = variant.rounds;

@@ -19,11 +19,11 @@ torch::stable::Tensor empty(const std::vector<std::int64_t>& sizes, const torch:
   std::int32_t index = 0;
   AtenTensorHandle made = nullptr;
   std::int32_t type = other_type.value_or(0);
-  if (!other_type) STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &type));
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &device));
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(like.get(), &index));
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(static_cast<std::int64_t>(sizes.size()), sizes.data(),
-                                                         strides.data(), type, device, index, &made));
+  if (!other_type) TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &type));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &device));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(like.get(), &index));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(static_cast<std::int64_t>(sizes.size()), sizes.data(), strides.data(),
+                                                  type, device, index, &made));
   return torch::stable::Tensor(made);
 }
 

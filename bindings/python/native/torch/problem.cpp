@@ -11,7 +11,7 @@ constexpr std::int64_t kBlock = 128;     // elements of a block with one scale
 
 std::int32_t type_of(const Tensor& x) {
   std::int32_t type = 0;
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(x.get(), &type));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(x.get(), &type));
   return type;
 }
 

@@ -2,6 +2,7 @@
 /// The Block on CPUs: typed operations above an engine (BlockCore). The promises of each operation are written once, in
 /// tandem/block.h.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -10,6 +11,7 @@
 
 #include "tandem/impl/block_ops.h"
 #include "tandem/impl/cpu/block_core.h"
+#include "tandem/impl/cpu/few.h"
 #include "tandem/impl/cpu/fragment.h"
 #include "tandem/reduce_op.h"
 
@@ -21,6 +23,8 @@ class Block : public BlockOps<Block> {
   explicit Block(BlockCore& core) : core_(&core) {}
   template <class T>
   using FragmentOf = Fragment<T>;
+  template <class T>
+  using FewOf = Few<T>;
 
   TANDEM_DEVICE int pe() const { return core_->pe(); }
   TANDEM_DEVICE int num_pes() const { return core_->num_pes(); }
@@ -51,11 +55,28 @@ class Block : public BlockOps<Block> {
     return gather<A>(from, range);
   }
 
+  template <class U, class A, class T>
+  Fragment<A> load_as(const T* from, Range range, Site site = Site::here()) {
+    static_assert(sizeof(U) <= sizeof(T));
+    core_->require_tile(range.size(), sizeof(T), "load_as", site);
+    core_->read(from + range.begin, range.size() * Size{sizeof(T)}, site);
+    Fragment<A> result(range.size(), core_->backed(from), core_->layout(sizeof(U)));
+    if (result.backed() && !range.empty()) impl::convert_all(result.data(), from + range.begin, range.size());
+    return result;
+  }
+
   template <class T>
   T load_scalar(const T* from, Site site = Site::here()) {
     T value{};
     core_->read_scalar(&value, from, sizeof(T), site);
     return value;
+  }
+
+  template <class T>
+  Few<T> load_few(const T* from, int count, Site site = Site::here()) {
+    Few<T> few(count);
+    for (int i = 0; i < count; ++i) few.set(i, load_scalar(from + i, site));
+    return few;
   }
 
   template <class A, class T>
@@ -124,6 +145,15 @@ class Block : public BlockOps<Block> {
       for (Size i = 0; i < groups; ++i) firsts.data()[i] = values.data()[i * Group];
     store(to, {0, groups}, firsts, site);
   }
+  template <int Group, class T>
+  Fragment<T> group_firsts(const Fragment<T>& values, Site site = Site::here()) {
+    static_assert(sizeof(T) == 4);
+    sync(site);
+    Fragment<T> firsts(ceil_div(values.size(), Group), values.backed(), core_->layout(sizeof(T)));
+    if (firsts.backed())
+      for (Size i = 0; i < firsts.size(); ++i) firsts.data()[i] = values.data()[i * Group];
+    return firsts;
+  }
   template <int Group, class T, class A>
   Fragment<T> load_groups(const T* from, const Fragment<A>& like, Site site = Site::here()) {
     core_->read(from, ceil_div(like.size(), Group) * Size{sizeof(T)}, site);
@@ -144,6 +174,48 @@ class Block : public BlockOps<Block> {
       total = apply(ReduceOp::kSum, total, values.data()[i]);
     }
     return result;
+  }
+  KeyRanks<Fragment<std::int32_t>> key_ranks(const Fragment<std::int32_t>& values, int keys, Site site = Site::here()) {
+    core_->require_tile(keys, sizeof(std::int32_t), "key_ranks", site);
+    sync(site);
+    KeyRanks<Fragment<std::int32_t>> result{{values.size(), values.backed(), values.layout()},
+                                            {keys, values.backed(), core_->layout(sizeof(std::int32_t))}};
+    if (!values.backed()) return result;
+    std::fill_n(result.counts.data(), keys, 0);
+    for (Size i = 0; i < values.size(); ++i) {
+      const std::int32_t key = values.data()[i];
+      result.ranks.data()[i] = key >= 0 && key < keys ? result.counts.data()[key]++ : 0;
+    }
+    return result;
+  }
+  template <class T>
+  Fragment<T> look_up(const Fragment<T>& table, const Fragment<std::int32_t>& at, Site site = Site::here()) {
+    static_assert(sizeof(T) == 4);
+    sync(site);
+    Fragment<T> result(at.size(), table.backed() && at.backed(), at.layout());
+    if (result.backed())
+      for (Size i = 0; i < at.size(); ++i) result.data()[i] = at.data()[i] < 0 ? T{} : table.data()[at.data()[i]];
+    return result;
+  }
+  Fragment<std::int32_t> column_sums(const std::int32_t* table, Range rows, Size columns, Site site = Site::here()) {
+    core_->require_tile(columns, sizeof(std::int32_t), "column_sums", site);
+    if (!rows.empty()) core_->read(table + rows.begin * columns, rows.size() * columns * Size{sizeof(*table)}, site);
+    sync(site);
+    Fragment<std::int32_t> sums(columns, core_->backed(table), core_->layout(sizeof(*table)));
+    if (!sums.backed()) return sums;
+    std::fill_n(sums.data(), columns, 0);
+    for (Size row = rows.begin; row < rows.end; ++row)
+      for (Size i = 0; i < columns; ++i)
+        sums.data()[i] = apply(ReduceOp::kSum, sums.data()[i], table[row * columns + i]);
+    return sums;
+  }
+  template <class T>
+  Few<T> pick(const Fragment<T>& values, Size first, int count, Site site = Site::here()) {
+    sync(site);
+    Few<T> few(count);
+    if (values.backed())
+      for (int i = 0; i < count; ++i) few.set(i, values.data()[first + i]);
+    return few;
   }
   template <class T, class A>
   void store_at(T* to, const Fragment<std::int32_t>& at, const Fragment<A>& values, Site site = Site::here()) {

@@ -7,8 +7,9 @@
 /// Its operations lie in block/, where each class adds some to the one before:
 ///
 ///   state.cuh      place in the team and the grid, barriers, epochs
-///   memory.cuh     loads, stores, copies, multicast
+///   memory.cuh     loads, stores, copies, multicast; few.cuh: a few scalars
 ///   sums.cuh       sums, maxima and prefix sums over fragments
+///   keys.cuh       ranks by keys, tables, elements for all threads
 ///   signals.cuh    signals, waits, puts, gets, atomics
 ///   packets.cuh    packets, which are their own signal
 

@@ -48,10 +48,38 @@ class FragmentPlace {
         const Vector vector = load_vector(source);
 #pragma unroll
         for (int i = 0; i < 4; ++i) raw.words(u)[i] = vector.word[i];
+      } else if constexpr (sizeof(T) < 4) {
+        load_elements(raw.words(u), source, size - at);
       } else {
         const int begin = u * kWidth<T>;
         raw.elements.assign(begin, begin + kWidth<T>,
                             [&](int i) { return at + i - begin < size ? source[i - begin] : T{}; });
+      }
+    }
+  }
+
+  /// Loads vectors of so many elements as vectors of U have, each of which is several accesses.
+  template <class U, class T>
+  __device__ void load_as(Elements<T, kWidth<U> * kVectorsOf<U>>& elements, const T* from, Range range) const {
+    constexpr int kAccesses = kWidth<U> / kWidth<T>;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(from + range.begin) % 16 == 0;
+    const int size = static_cast<int>(range.size());
+#pragma unroll
+    for (int u = 0; u < kVectorsOf<U>; ++u) {
+      const int at = first<U>(u);
+      if (at >= size) break;
+      const T* const source = from + range.begin + at;
+      const int begin = u * kWidth<U>;
+      if (aligned && at + kWidth<U> <= size) {
+#pragma unroll
+        for (int part = 0; part < kAccesses; ++part) {
+          const Vector vector = load_vector(source + part * kWidth<T>);
+#pragma unroll
+          for (int i = 0; i < 4; ++i) elements.words()[(u * kAccesses + part) * 4 + i] = vector.word[i];
+        }
+      } else {
+        elements.assign(begin, begin + kWidth<U>,
+                        [&](int i) { return at + i - begin < size ? source[i - begin] : T{}; });
       }
     }
   }
@@ -69,7 +97,7 @@ class FragmentPlace {
       if (aligned && at + kWidth<T> <= size) {
         const std::uint32_t* const words = raw.words(u);
         store_vector(target, {{words[0], words[1], words[2], words[3]}});
-      } else if constexpr (!std::is_void_v<P>) {
+      } else if constexpr (!std::is_void_v<P> || sizeof(T) == 1) {
         store_elements(target, raw.words(u), size - at);
       } else {
 #pragma unroll
@@ -158,6 +186,21 @@ class FragmentPlace {
   template <class T>
   __device__ int first(int u) const {
     return (u * Layout<Threads, P>::kPlaces + place_) * kWidth<T>;
+  }
+
+  /// Loads up to 16 bytes element by element, the loads of 8 bytes together: little code, and few registers.
+  template <class T>
+  __device__ static void load_elements(std::uint32_t* words, const T* from, int count) {
+    constexpr int kHalf = kWidth<T> / 2;
+#pragma unroll 1
+    for (int begin = 0; begin < kWidth<T>; begin += kHalf) {
+      Elements<T, kHalf> half;
+      half.assign(0, kHalf, [&](int i) { return begin + i < count ? from[begin + i] : T{}; });
+      words[0] = words[2];
+      words[1] = words[3];
+      words[2] = half.words()[0];
+      words[3] = half.words()[1];
+    }
   }
 
   /// Copies up to 16 bytes element by element, with little code: kernels with packets are small and often cold.

@@ -65,10 +65,20 @@ class Profiled : public Base {
       return Base::template load<A>(from, range);
     }
   }
+  template <class U, class A, class T>
+  __device__ auto load_as(const T* from, Range range) {
+    add_begin(turn<T>(range), of_tile(RecordKind::kLoad, from, range));
+    return Base::template load_as<U, A>(from, range);
+  }
   template <class T>
   __device__ T load_scalar(const T* from) {
     add_begin(first(), {RecordKind::kLoad, from, sizeof(T)});
     return Base::load_scalar(from);
+  }
+  template <class T>
+  __device__ auto load_few(const T* from, int count) {
+    add_begin(first(), of_tile(RecordKind::kLoad, from, Range{0, count}));
+    return Base::load_few(from, count);
   }
   template <class A, class T>
   __device__ auto load_reduce(Symm<T> from, Range range, ReduceOp op) {
@@ -116,6 +126,26 @@ class Profiled : public Base {
   template <class Values>
   __device__ auto exclusive_sum(const Values& values) {
     return recorded({RecordKind::kSync}, [&] { return Base::exclusive_sum(values); });
+  }
+  template <int kGroup, class Values>
+  __device__ auto group_firsts(const Values& values) {
+    return recorded({RecordKind::kSync}, [&] { return Base::template group_firsts<kGroup>(values); });
+  }
+  template <class Values>
+  __device__ auto key_ranks(const Values& values, int keys) {
+    return recorded({RecordKind::kSync}, [&] { return Base::key_ranks(values, keys); });
+  }
+  template <class Table, class Places>
+  __device__ auto look_up(const Table& table, const Places& at) {
+    return recorded({RecordKind::kSync}, [&] { return Base::look_up(table, at); });
+  }
+  __device__ auto column_sums(const std::int32_t* table, Range rows, Size columns) {
+    return recorded(of_array(RecordKind::kLoad, table + rows.begin * columns, {0, rows.size() * columns}),
+                    [&] { return Base::column_sums(table, rows, columns); });
+  }
+  template <class Values>
+  __device__ auto pick(const Values& values, Size first, int count) {
+    return recorded({RecordKind::kSync}, [&] { return Base::pick(values, first, count); });
   }
   template <class T, class Places, class Values>
   __device__ void store_at(T* to, const Places& at, const Values& values) {

@@ -16,6 +16,7 @@ class FewRowsMainloop : public GroupedMainloop<Base> {
   using PipelineState = typename Grouped::PipelineState;
   using TensorStorage = typename Grouped::TensorStorage;
   using TileShape = typename Base::TileShape;
+  static constexpr bool kBegins = false;
   static constexpr int kCols = cute::size<0>(TileShape{});
   static constexpr int kRows = cute::size<1>(TileShape{});
   static constexpr int kStepDepth = cute::size<2>(TileShape{});

@@ -19,7 +19,7 @@ class FewRowsScaledMainloop : public FewRowsMainloop<Base> {
   using MainloopPipeline = typename Loads::MainloopPipeline;
   using PipelineState = typename Loads::PipelineState;
   using TensorStorage = typename Loads::TensorStorage;
-  static constexpr bool kHasBlocks = true;
+  static constexpr bool kBegins = true;
 
   struct Params : Loads::Params {
     BlockScales scales;

@@ -7,6 +7,29 @@
 
 namespace tandem::cuda {
 
+/// Returns whether any rows of a panel are those of a thread's warpgroup, which has half of the tile's. The value comes
+/// from one lane, so that the compiler sees that a warp's threads agree.
+template <int TileRows>
+__device__ inline bool has_rows(const PanelTile& tile, int thread) {
+  constexpr int kGroup = 128;  // threads
+  return __shfl_sync(~0U, !tile.is_empty() && thread / kGroup * (TileRows / 2) < tile.rows, 0);
+}
+/// Without groups a warpgroup computes all its rows.
+template <int>
+__device__ inline bool has_rows(const WalkedTile&, int) {
+  return true;
+}
+
+/// Gives the stages of some steps back as soon as they have arrived.
+template <class Pipeline, class State>
+__device__ void pass_steps(Pipeline& pipeline, State state, int count) {
+#pragma unroll 1
+  for (int i = 0; i < count; ++i, ++state) {
+    pipeline.consumer_wait(state, pipeline.consumer_try_wait(state));
+    pipeline.consumer_release(state);
+  }
+}
+
 template <class Base>
 class GroupedMainloop : public GatedMainloop<Base> {
   using Gated = GatedMainloop<Base>;
@@ -16,6 +39,7 @@ class GroupedMainloop : public GatedMainloop<Base> {
   using PipelineState = typename Gated::PipelineState;
   using TensorStorage = typename Gated::TensorStorage;
   using TileShape = typename Base::TileShape;
+  static constexpr bool kBegins = true;
   static constexpr int kBoxRowsOfA = cute::size<0>(TileShape{}) / 2;
   static constexpr int kBoxRowsOfB = cute::size<1>(TileShape{}) / 2;
   static constexpr int kDepth = cute::size<2>(TileShape{});
@@ -59,6 +83,21 @@ class GroupedMainloop : public GatedMainloop<Base> {
     }
   }
 
+  /// Called by each computing thread before the steps of a tile.
+  __device__ void begin(const Params&, const PanelTile& tile, int thread) {
+    has_rows_ = has_rows<2 * kBoxRowsOfA>(tile, thread);
+  }
+
+  /// As GatedMainloop's. A warpgroup whose rows are all behind the panel's leaves the tensor cores to the other one.
+  template <class Sums, class Store, class LookAhead>
+  __device__ void mma_ahead(MainloopPipeline pipeline, PipelineState state, Sums& sums, int count, int thread,
+                            TensorStorage& storage, Store& store, const LookAhead& look_ahead) {
+    if (has_rows_) return Gated::mma_ahead(pipeline, state, sums, count, thread, storage, store, look_ahead);
+    store.write_pending();
+    pass_steps(pipeline, state, count);
+    look_ahead();
+  }
+
  protected:
   static constexpr int kRowBytes = 128;  // the rows of a box, which the swizzle permutes
 
@@ -97,7 +136,8 @@ class GroupedMainloop : public GatedMainloop<Base> {
     load_box(own.map, own.place_of(1), depth, own.row + own.rows, barrier);
   }
 
-  int passed_ = -1;  // first word of the panel whose gate was passed last
+  bool has_rows_ = true;  // this thread's warpgroup in the present tile
+  int passed_ = -1;       // first word of the panel whose gate was passed last
 };
 
 }  // namespace tandem::cuda

@@ -53,7 +53,7 @@ class ScaledMainloop : public Loads {
   using MainloopPipeline = typename Loads::MainloopPipeline;
   using PipelineState = typename Loads::PipelineState;
   using TensorStorage = typename Loads::TensorStorage;
-  static constexpr bool kHasBlocks = true;
+  static constexpr bool kBegins = true;
 
   struct Params : Loads::Params {
     BlockScales scales;
@@ -63,6 +63,7 @@ class ScaledMainloop : public Loads {
   template <class Tile>
   __device__ void begin(const Params& params, const Tile& tile, int thread) {
     const BlockScales& s = params.scales;
+    has_rows_ = has_rows<128>(tile, thread);
     const int group = group_of(tile);
     const int row = tile.row + thread / kGroup * 64 + thread % kGroup / 32 * 16 + thread % 32 / 4;
     const int block = tile.column * 2;
@@ -85,6 +86,7 @@ class ScaledMainloop : public Loads {
     auto products = cute::partition_fragment_C(half_mma, cute::Shape<cute::Int<128>, cute::Int<kHalf>>{});
     static_assert(decltype(cute::size(products))::value == kSums);
     cute::clear(sums);
+    if (!has_rows_) return pass_steps(pipeline, state, count);
     Factors next = factors_of(params.scales, 0);
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
@@ -154,8 +156,9 @@ class ScaledMainloop : public Loads {
     }
   }
 
-  int a_[2] = {};  // places of the scales of this thread's rows
-  int b_[2] = {};  // places of the scales of the tile's blocks of B
+  bool has_rows_ = true;  // this thread's warpgroup in the present tile
+  int a_[2] = {};         // places of the scales of this thread's rows
+  int b_[2] = {};         // places of the scales of the tile's blocks of B
 };
 
 }  // namespace tandem::cuda

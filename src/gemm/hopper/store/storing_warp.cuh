@@ -24,6 +24,11 @@ class StoringWarp : public Slots {
         signal_partial_sums(tile);
         continue;
       }
+      if (!has_rows(tile)) {
+        pass_slot();
+        notify(tile, profiler, role);
+        continue;
+      }
       for (int i = 0; i < tile.others; ++i) params_.partial.await(tile.place + i, group_, params_.context);
       if (adds_to(tile)) await_addend(tile, table, tile_m, profiler, role);
       if (kKeepsAddends && adds_to(tile)) bring_addends(tile);
@@ -54,6 +59,7 @@ class StoringWarp : public Slots {
   using Slots::boxes_;
   using Slots::col_of;
   using Slots::group_;
+  using Slots::has_rows;
   using Slots::kBoxes;
   using Slots::kKeepsAddends;
   using Slots::kLead;
@@ -72,11 +78,15 @@ class StoringWarp : public Slots {
     if (adds_to(tile) && !kKeepsAddends) return load_addend(tile, box, number);
     storage_.ready[group_][number % kSlots].arrive();
   }
-  /// The warpgroup computes its next part meanwhile.
-  __device__ void signal_partial_sums(const WalkedTile& tile) {
+  /// Waits until the warpgroup has used the next slot, of which nothing is stored.
+  __device__ void pass_slot() {
     storage_.ready[group_][boxes_ % kSlots].arrive();
     storage_.written[group_][boxes_ % kSlots].wait(phase());
     ++boxes_;
+  }
+  /// The warpgroup computes its next part meanwhile.
+  __device__ void signal_partial_sums(const WalkedTile& tile) {
+    pass_slot();
     params_.partial.signal(tile.place, group_);
   }
   /// Hands the addend to the warpgroup, box by box as it takes them.

@@ -86,6 +86,14 @@ class TileSlots {
   // Boxes use the slots cyclically. Each barrier changes its phase once for each box of its slot.
   __device__ std::uint32_t phase() const { return boxes_ / kSlots % 2; }
   __device__ std::uint32_t slot_address(unsigned slot) const { return shared_address(storage_.slots[group_][slot]); }
+  /// Returns whether the warpgroup has rows of the tile to store. With scales it stores others, too.
+  template <class Tile>
+  __device__ bool has_rows(const Tile& tile) const {
+    if constexpr (Grouped && !Scaled)
+      return group_ * kRows < tile.rows;
+    else
+      return true;
+  }
   __device__ bool adds_to(const WalkedTile& tile) const {
     return params_.ring.arrived != nullptr && tile.chunk->owner != params_.ring.first_owner;
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "tandem/impl/cuda/block/few.cuh"
 #include "tandem/impl/cuda/block/state.cuh"
 #include "tandem/impl/cuda/thread_copy.cuh"
 #include "tandem/reduce_op.h"
@@ -35,6 +36,16 @@ class GroupMemory : public GroupState<Threads, Barrier, P> {
     return raw.template as<A>(range.size(), this->place_.template valid<T>(range.size()));
   }
 
+  template <class U, class A, class T>
+  __device__ auto load_as(const T* from, Range range) {
+    constexpr int kElements = kWidth<U> * kVectorsOf<U>;
+    Elements<T, kElements> elements;
+    this->place_.template load_as<U>(elements, from, range);
+    Fragment<A, kWidth<U>, kVectorsOf<U>> result(range.size(), this->place_.template valid<U>(range.size()));
+    convert_elements(result.elements(), elements, 0, kElements);
+    return result;
+  }
+
   template <class T>
   __device__ T load_scalar(const T* from) {
     static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
@@ -46,6 +57,14 @@ class GroupMemory : public GroupState<Threads, Barrier, P> {
       __builtin_memcpy(&value, &bits, sizeof(T));
       return value;
     }
+  }
+
+  template <class T>
+  using FewOf = Few<T>;
+  template <class T>
+  __device__ Few<T> load_few(const T* from, int count) {
+    const int lane = this->thread_ % 32;
+    return {lane < count ? load_scalar(from + lane) : T{}, count};
   }
 
   /// Loads of four PEs are in flight at once. Values are reduced in PE order.

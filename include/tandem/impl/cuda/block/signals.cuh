@@ -3,15 +3,15 @@
 
 #include <type_traits>
 
-#include "tandem/impl/cuda/block/sums.cuh"
+#include "tandem/impl/cuda/block/keys.cuh"
 
 namespace tandem::cuda {
 
 /// Adds signals, puts, gets and atomics.
 template <int Threads, int Barrier, class P>
-class GroupSignals : public GroupSums<Threads, Barrier, P> {
+class GroupSignals : public GroupKeys<Threads, Barrier, P> {
  public:
-  using GroupSums<Threads, Barrier, P>::GroupSums;
+  using GroupKeys<Threads, Barrier, P>::GroupKeys;
 
   __device__ void signal(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet) {
     if (this->thread_ != 0) return;

@@ -53,21 +53,13 @@ class GroupSums : public GroupMemory<Threads, Barrier, P> {
   template <int kGroup, class T, int W, int V>
   __device__ auto group_greatest(const Fragment<T, W, V>& values) {
     static_assert(std::is_same_v<T, float> && kGroup % W == 0, "a vector lies within one group");
-    constexpr int kGroups = (Layout<Threads, P>::kPlaces * W * V + kGroup - 1) / kGroup;
-    __shared__ unsigned of_roles[GroupSums::kRolesOfBody][kGroups];
-    unsigned* const of_groups = of_roles[this->place_of_role()];
-    this->sync();  // waits for readers of an earlier call
-    for (int i = this->thread_; i < kGroups; i += Threads) of_groups[i] = 0;
-    this->sync();
-    this->place_.each_vector(values, [&](int at, int u) {
-      atomicMax(of_groups + at / kGroup, __float_as_uint(greatest_of_vector(values, at, u)));
-    });
-    this->sync();
     Fragment<T, W, V> result(values.size(), values.valid());
-    this->place_.each_vector(values, [&](int at, int u) {
-#pragma unroll
-      for (int i = 0; i < W; ++i) result.set(u, i, __uint_as_float(of_groups[at / kGroup]));
-    });
+    if constexpr (!std::is_same_v<P, LL128Line> && 32 % (kGroup / W) == 0) {
+      greatest_of_lanes<kGroup / W>(values, result);
+      this->sync();
+    } else {
+      greatest_of_threads<kGroup>(values, result);
+    }
     return result;
   }
   template <int kGroup, class T, class A, int W, int V>
@@ -124,6 +116,39 @@ class GroupSums : public GroupMemory<Threads, Barrier, P> {
   }
 
  private:
+  /// For groups that neighbouring lanes of one warp hold.
+  template <int kLanes, int W, int V>
+  __device__ void greatest_of_lanes(const Fragment<float, W, V>& values, Fragment<float, W, V>& result) const {
+    const int size = static_cast<int>(values.size());
+#pragma unroll
+    for (int u = 0; u < V; ++u) {
+      const int at = (u * Threads + this->thread_) * W;
+      unsigned most = at < size ? __float_as_uint(greatest_of_vector(values, at, u)) : 0;
+#pragma unroll
+      for (int distance = kLanes / 2; distance > 0; distance /= 2)
+        most = ::max(most, __shfl_xor_sync(~0U, most, distance));
+#pragma unroll
+      for (int i = 0; i < W; ++i) result.set(u, i, __uint_as_float(most));
+    }
+  }
+  /// For groups that any threads hold.
+  template <int kGroup, int W, int V>
+  __device__ void greatest_of_threads(const Fragment<float, W, V>& values, Fragment<float, W, V>& result) {
+    constexpr int kGroups = (Layout<Threads, P>::kPlaces * W * V + kGroup - 1) / kGroup;
+    __shared__ unsigned of_roles[GroupSums::kRolesOfBody][kGroups];
+    unsigned* const of_groups = of_roles[this->place_of_role()];
+    this->sync();  // waits for readers of an earlier call
+    for (int i = this->thread_; i < kGroups; i += Threads) of_groups[i] = 0;
+    this->sync();
+    this->place_.each_vector(values, [&](int at, int u) {
+      atomicMax(of_groups + at / kGroup, __float_as_uint(greatest_of_vector(values, at, u)));
+    });
+    this->sync();
+    this->place_.each_vector(values, [&](int at, int u) {
+#pragma unroll
+      for (int i = 0; i < W; ++i) result.set(u, i, __uint_as_float(of_groups[at / kGroup]));
+    });
+  }
   template <class T, int W, int V>
   __device__ static T greatest_of_vector(const Fragment<T, W, V>& values, int at, int u) {
     T most{};

@@ -15,15 +15,20 @@ __device__ inline bool await_proxy(const Context& context, const std::uint64_t* 
   return true;
 }
 
-/// Posts a request behind all that the thread has seen and done. Returns its number; 0 if the world is over.
-__device__ inline std::uint64_t post_request(const Context& context, const MailLink& mail, const MailSlot& request) {
+/// Takes the number of a request, which is one of so many that are not answered. Returns 0 if the world is over.
+__device__ inline std::uint64_t take_request_number(const Context& context, const MailLink& mail, std::uint64_t most) {
   const std::uint64_t number = atomicAdd(reinterpret_cast<unsigned long long*>(mail.posted), 1ULL) + 1;
   std::uint64_t* const seen = mail.posted + 1;
-  if (number > load_relaxed(seen) + kMailSlots) {  // the slot's last request may not be answered
-    if (!await_proxy(context, &mail.progress->answered, number - kMailSlots)) return 0;
+  if (number > load_relaxed(seen) + most) {  // the last request in the same slot or place may not be answered
+    if (!await_proxy(context, &mail.progress->answered, number - most)) return 0;
     store_relaxed(seen, load_relaxed(&mail.progress->answered));
   }
-  MailSlot* const slot = mail.slots + number % kMailSlots;
+  return number;
+}
+
+/// Posts a request under its number, behind all that the thread has seen and done.
+__device__ inline void post_numbered(const MailLink& mail, std::uint64_t number, const MailSlot& request) {
+  MailSlot* const slot = mail.ring->slots + number % kMailSlots;
   store_relaxed(&slot->head, request.head);
   store_relaxed(&slot->local, request.local);
   store_relaxed(&slot->offset, request.offset);
@@ -32,6 +37,12 @@ __device__ inline std::uint64_t post_request(const Context& context, const MailL
   store_relaxed(&slot->value, request.value);
   store_relaxed(&slot->held, request.held);
   store_release(&slot->number, number);
+}
+
+/// Posts a request behind all that the thread has seen and done. Returns its number; 0 if the world is over.
+__device__ inline std::uint64_t post_request(const Context& context, const MailLink& mail, const MailSlot& request) {
+  const std::uint64_t number = take_request_number(context, mail, kMailSlots);
+  if (number != 0) post_numbered(mail, number, request);
   return number;
 }
 
@@ -58,14 +69,26 @@ __device__ inline std::uint64_t held_word(const void* from, Size first, Size byt
 __device__ inline std::uint64_t post_put(const Context& context, const MailLink& mail, const void* to, const void* from,
                                          Size bytes, const Signal* word, Epoch value, int pe, SignalOp op) {
   const bool is_held = bytes <= kMostHeld;
-  return post_request(context, mail,
-                      {.head = mail_head(MailKind::kPut, op, word != nullptr, pe, is_held),
-                       .local = is_held ? held_word(from, 0, bytes) : reinterpret_cast<std::uint64_t>(from),
-                       .offset = static_cast<std::uint64_t>(mail.offset_on(to, pe)),
-                       .bytes = static_cast<std::uint64_t>(bytes),
-                       .word = word == nullptr ? 0 : static_cast<std::uint64_t>(mail.offset_on(word, pe)),
-                       .value = value,
-                       .held = is_held ? held_word(from, 8, bytes) : 0});
+  return post_request(
+      context, mail,
+      {.head = mail_head(MailKind::kPut, op, word != nullptr, pe, is_held ? MailData::kHeld : MailData::kAtSource),
+       .local = is_held ? held_word(from, 0, bytes) : reinterpret_cast<std::uint64_t>(from),
+       .offset = static_cast<std::uint64_t>(mail.offset_on(to, pe)),
+       .bytes = static_cast<std::uint64_t>(bytes),
+       .word = word == nullptr ? 0 : static_cast<std::uint64_t>(mail.offset_on(word, pe)),
+       .value = value,
+       .held = is_held ? held_word(from, 8, bytes) : 0});
+}
+
+/// Posts a put whose data is in the place of this number.
+__device__ inline void post_put_beside(const MailLink& mail, std::uint64_t number, const void* to, Size bytes,
+                                       const Signal* word, Epoch value, int pe, SignalOp op) {
+  post_numbered(mail, number,
+                {.head = mail_head(MailKind::kPut, op, word != nullptr, pe, MailData::kBeside),
+                 .offset = static_cast<std::uint64_t>(mail.offset_on(to, pe)),
+                 .bytes = static_cast<std::uint64_t>(bytes),
+                 .word = word == nullptr ? 0 : static_cast<std::uint64_t>(mail.offset_on(word, pe)),
+                 .value = value});
 }
 
 __device__ inline std::uint64_t post_get(const Context& context, const MailLink& mail, void* to, const void* from,
@@ -79,9 +102,15 @@ __device__ inline std::uint64_t post_get(const Context& context, const MailLink&
 
 /// Waits until the PEs of other nodes have carried out all requests so far.
 __device__ inline void flush_requests(const Context& context, const MailLink& mail) {
-  const std::uint64_t number =
-      post_request(context, mail, {.head = mail_head(MailKind::kFlush, SignalOp::kSet, false, 0)});
+  const std::uint64_t number = post_request(context, mail, {.head = flush_head(false)});
   if (number != 0) await_proxy(context, &mail.progress->answered, number);
+}
+
+/// Waits until the sources of all puts so far may change. The proxy carries out all requests so far before later ones.
+/// It need not have sent the flush, which has no source.
+__device__ inline void order_requests(const Context& context, const MailLink& mail) {
+  const std::uint64_t number = post_request(context, mail, {.head = flush_head(true)});
+  if (number != 0) await_proxy(context, &mail.progress->sent, number - 1);
 }
 
 }  // namespace tandem::cuda

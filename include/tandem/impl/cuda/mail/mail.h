@@ -3,7 +3,8 @@
 ///
 /// A request takes a slot of 64 bytes. Its poster writes the words, and then the number by a release of system scope.
 /// The proxy takes slots in the order of numbers, each once its number is there. A slot holds the data of a
-/// short put. So the source may change once it is posted, and the proxy copies nothing from the GPU.
+/// short put. The poster writes the data of a longer one beside the slot. So the source may change once it is posted,
+/// and the proxy copies nothing from the GPU.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,8 @@ namespace tandem::cuda {
 
 /// The most bytes of a put that its request holds.
 constexpr Size kMostHeld = 16;
+/// The most bytes of a put whose poster writes its data beside the request.
+constexpr Size kMostBeside = Size{64} << 10;
 
 /// The first word of a request is made by `mail_head`.
 struct alignas(64) MailSlot {
@@ -31,14 +34,27 @@ struct alignas(64) MailSlot {
 static_assert(sizeof(MailSlot) == 64);
 
 enum class MailKind : std::uint32_t { kPut, kGet, kFlush };
+/// Where the data of a put is.
+enum class MailData : std::uint32_t { kAtSource, kHeld, kBeside };
 
 constexpr std::uint64_t kMailSlots = 1024;
+/// Data beside a request has the place of its number, modulo this.
+constexpr std::uint64_t kMailPlaces = 128;
+
+struct MailRing {
+  MailSlot slots[kMailSlots];
+  std::byte places[kMailPlaces][kMostBeside];
+};
 
 TANDEM_DEVICE constexpr std::uint64_t mail_head(MailKind kind, SignalOp op, bool has_word, int pe,
-                                                bool holds_data = false) {
+                                                MailData data = MailData::kAtSource) {
   return static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(op) << 8 |
-         static_cast<std::uint64_t>(has_word) << 16 | static_cast<std::uint64_t>(holds_data) << 17 |
+         static_cast<std::uint64_t>(has_word) << 16 | static_cast<std::uint64_t>(data) << 17 |
          static_cast<std::uint64_t>(static_cast<std::uint32_t>(pe)) << 32;
+}
+/// Returns the first word of a flush. Later requests to a PE may have to wait for the answers of the other PEs.
+TANDEM_DEVICE constexpr std::uint64_t flush_head(bool precedes_later) {
+  return static_cast<std::uint64_t>(MailKind::kFlush) | static_cast<std::uint64_t>(precedes_later) << 19;
 }
 
 /// The proxy's progress, in memory of the host that kernels read.
@@ -53,7 +69,7 @@ struct MailLink {
   Size stride = 0;
   int node_size = 1;
   int me = 0;  ///< PE of the world
-  MailSlot* slots = nullptr;
+  MailRing* ring = nullptr;
   const MailProgress* progress = nullptr;
   std::uint64_t* posted = nullptr;  ///< in memory of the GPU: the last request, and then the last answer that was seen
 

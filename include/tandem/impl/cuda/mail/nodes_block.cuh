@@ -65,6 +65,15 @@ class BetweenNodes : public Base {
     this->sync();
   }
 
+  /// See collectives/steps/quiet_at_end.h. Other PEs of the node learn of this one's work without its proxy, so then
+  /// there is no way but to wait.
+  __device__ void quiet_at_end() {
+    if (mail_.node_size > 1) return quiet();
+    Base::quiet();
+    if (is_first()) order_requests(this->context_, mail_);
+    this->sync();
+  }
+
   __device__ void signal(Signals word, Epoch value, int pe, SignalOp op = SignalOp::kSet) {
     if (reachable(pe)) return Base::signal(word, value, pe, op);
     if (is_first()) post_signal(this->context_, mail_, word.on(pe), value, world_pe(pe), op);
@@ -114,12 +123,23 @@ class BetweenNodes : public Base {
   /// The barriers order the stores of all threads before the request, and later ones behind a wait.
   __device__ void post_put_of_group(const void* to, const void* from, Size bytes, const Signal* word, Epoch value,
                                     int pe, SignalOp op, bool waits) {
+    if (bytes > kMostHeld && bytes <= kMostBeside)
+      return post_put_beside_of_group(to, from, bytes, word, value, pe, op);
     this->sync();
     if (is_first() && (bytes > 0 || word != nullptr)) {
       const std::uint64_t number = post_put(this->context_, mail_, to, from, bytes, word, value, world_pe(pe), op);
       if (waits && bytes > kMostHeld && number != 0) await_proxy(this->context_, &mail_.progress->sent, number);
     }
     if (waits) this->sync();
+  }
+  /// The threads copy the data to memory of the host themselves, which takes less time than a copy by the proxy.
+  __device__ void post_put_beside_of_group(const void* to, const void* from, Size bytes, const Signal* word,
+                                           Epoch value, int pe, SignalOp op) {
+    const std::uint64_t number =
+        this->once(Order::kRelaxed, [&] { return take_request_number(this->context_, mail_, kMailPlaces); });
+    if (number == 0) return;
+    this->copy(mail_.ring->places[number % kMailPlaces], static_cast<const std::byte*>(from), bytes);
+    if (is_first()) post_put_beside(mail_, number, to, bytes, word, value, world_pe(pe), op);
   }
   __device__ void post_get_of_group(void* to, const void* from, Size bytes, int pe, bool waits) {
     this->sync();

@@ -1,11 +1,11 @@
 #pragma once
-/// The rows of one expert of this PE: their number, and their places by prefix sums over the choices of all PEs.
+/// The rows of one expert of this PE: their number, and their places by prefix sums over few choices of all PEs.
 ///
 /// One pass over the choices finds those of the expert and keeps them in order. No place is known before that, since
 /// places follow those of earlier experts. An expert with more choices than there is room for reads all choices again.
 /// If all choices are received at once, and experts are not aligned, they get their places at once.
 
-#include "collectives/experts/all_choices.h"
+#include "collectives/experts/choices/all_choices.h"
 
 namespace tandem::kernels {
 
@@ -57,7 +57,7 @@ class ExpertRows {
   }
 
  private:
-  TANDEM_DEVICE bool places_at_once() const { return a_.align == 1 && a_.is_one_part(); }
+  TANDEM_DEVICE bool places_at_once() const { return a_.align == 1 && a_.parts == 1; }
 
   /// `both`: the choices of this expert, and from bit 32 on those of the experts here before it.
   TANDEM_DEVICE void count(std::int64_t both) {

@@ -1,7 +1,7 @@
 #pragma once
 /// This PE's choices to all PEs: the first half of the routing kernel.
 
-#include "collectives/experts/route_lines.h"
+#include "collectives/experts/choices/route_lines.h"
 
 namespace tandem::kernels {
 
@@ -22,7 +22,7 @@ struct OwnChoices {
       const Size end = i == 0 ? a.first_words : min((i + 1) * kRouteTile, kHeaderWords + choices);
       if (i * kRouteTile < end) send_ids(block, a, epoch, {i * kRouteTile, end}, choices);
     }
-    for_tiles(block.index(), block.count(), choices,
+    for_tiles(block.count() - 1 - block.index(), block.count(), choices,
               [&](Size i, Range tile) { send_weights(block, a, epoch, i, tile); });
   }
 

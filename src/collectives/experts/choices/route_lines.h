@@ -8,6 +8,8 @@ namespace tandem::kernels {
 /// Words that 512 threads take at once as lines.
 constexpr Size kRouteTile = 1792;
 constexpr Size kRouteLines = kRouteTile / kLineWords;
+/// The most parts in which a block holds the choices of all PEs.
+constexpr int kChoiceParts = 4;
 
 struct RouteArgs {
   const void* ids = nullptr;
@@ -26,13 +28,17 @@ struct RouteArgs {
   Epochs epochs;
   const std::int32_t* no_rows = nullptr;  // [kRouteTile]: -1, from the host
   const std::int32_t* numbers = nullptr;  // [kRouteTile]: 0, 1, ..., from the host
+  std::int32_t* counts = nullptr;         // [some experts here][tile of all PEs][expert]: choices
+  std::int32_t* ranks = nullptr;          // [tile of all PEs][kRouteTile]: of choices among those of their expert
   std::int32_t* found = nullptr;          // [expert here][kept]: its first choices, as places in Routing::places
   Size kept = 0;                          // choices of an expert that are found once
   std::int64_t* refused = nullptr;        // [block][2]: choice + 1 and its id, or -1 - expert and its rows
   Size first_words = 0;                   // of a PE's message that are always sent
   Size first_lines = 0;
-  Size tiles = 0;       // of a PE's message
-  int pes_at_once = 1;  // PEs whose first parts are received at once
+  Size tiles = 0;           // of a PE's message
+  bool is_at_once = false;  // whether a block holds the choices of all PEs
+  int parts = 1;            // of all PEs' messages, if so
+  int pes_of_part = 1;
   Divider by_first_words, by_choices, by_top_k;
 
   /// Sets what follows from the routing's numbers.
@@ -41,13 +47,14 @@ struct RouteArgs {
     first_words = min(words, kRouteTile);
     first_lines = first_words / kLineWords;
     tiles = ceil_div(words, kRouteTile);
-    pes_at_once = static_cast<int>(min(kRouteTile / first_words, routing.pes));
+    pes_of_part = static_cast<int>(min(kRouteTile / first_words, routing.pes));
+    while (routing.pes % pes_of_part != 0) --pes_of_part;
+    parts = routing.pes / pes_of_part;
+    is_at_once = tiles == 1 && parts <= kChoiceParts && routing.experts_here <= kRouteTile;
     by_first_words = Divider(first_words);
     by_choices = Divider(routing.choices());
     by_top_k = Divider(routing.top_k);
   }
-  /// Whether all PEs' messages are received at once.
-  TANDEM_DEVICE bool is_one_part() const { return tiles == 1 && pes_at_once == routing.pes; }
 
   /// A function from a choice's place to the slot of its token.
   TANDEM_DEVICE auto slot_of() const {
