@@ -302,6 +302,17 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class T, class A, class P, class F>
   TANDEM_DEVICE void ll_get_all(const FragmentContract<A>& own, const P* from, Size stride, Epoch epoch,
                                 const F& on_pe);
+  /// Returns the sum over the elements of `parts` blocks of this PE, the same value to all of them. Each passes its own
+  /// elements as number `part`. They meet in `packets`, kPartPackets for each part at a multiple of 128 bytes,
+  /// independent of the kernel's Packet. It contains a barrier of the block. As with `sum`, the last bits may differ
+  /// between a GPU and the simulator.
+  template <class T>
+  TANDEM_DEVICE float sum_of_parts(const FragmentContract<T>& values, LLPacket* packets, int part, int parts,
+                                   Epoch epoch);
+  /// The same for the greatest element, as `greatest` returns it.
+  template <class T>
+  TANDEM_DEVICE float greatest_of_parts(const FragmentContract<T>& values, LLPacket* packets, int part, int parts,
+                                        Epoch epoch);
   /// Waits for packets and forwards them unopened to PE `pe` (reachable). They may have any type, independent of the
   /// kernel's Packet.
   template <class P>

@@ -67,6 +67,9 @@ struct alignas(8) LLPacket {
   std::uint32_t flag;  ///< the lower half of the epoch
 };
 
+/// Packets of each block that takes part in sum_of_parts: a line of 128 bytes.
+inline constexpr int kPartPackets = 16;
+
 /// LL128 line: 112 bytes of data and an 8-byte flag. Each of eight threads has 16 bytes; the last one's hold the flag.
 /// It needs 128-byte stores of a warp that become visible as a whole, which no document promises. An architecture gets
 /// it once a litmus test has run there (tests/gpu/memory/litmus_gpu_check.cpp; sm_90 has passed it).

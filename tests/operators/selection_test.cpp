@@ -132,6 +132,21 @@ TEST(SelectedOptions, SumsOfMoreThanTwoPesAreFetchedBySms) {
   EXPECT_EQ(all_reduce("h200x4", 1, {.k = 8192}).options.communication_sms, 0) << "nothing to fetch";
 }
 
+/// The fastest on two H200s, or the next to it.
+TEST(SelectedOptions, ChunksOfTwoPesHaveAWaveOfTilesEach) {
+  const auto splits = [](Size m, Size n) {
+    return selected(Operator::kGemmAllReduce, "h200x2", 2, {.m = m, .n = n, .k = 28672}).options.splits;
+  };
+  EXPECT_EQ(splits(2048, 4096), 1);
+  EXPECT_EQ(splits(3072, 4096), 2);
+  EXPECT_EQ(splits(4096, 4096), 2);
+  EXPECT_EQ(splits(8192, 4096), 4);
+  EXPECT_EQ(splits(4096, 8192), 4);
+  EXPECT_EQ(splits(2048, 8192), 2);
+  EXPECT_EQ(splits(8192, 8192), 8);
+  EXPECT_EQ(splits(16384, 16384), 8);
+}
+
 TEST(SelectedOptions, TheCallersReductionAndSmsStay) {
   EXPECT_EQ(all_reduce("h200x4", 4, {.k = 8192, .communication_sms = 0}).options.communication_sms, 0);
   const OperatorOptions o = all_reduce("h200x4", 4, {.k = 8192, .reduction = Reduction::kOwner}).options;

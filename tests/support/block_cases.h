@@ -6,6 +6,7 @@
 
 #include "support/block_cases/operations.h"
 #include "support/block_cases/packets.h"
+#include "support/block_cases/parts.h"
 #include "support/block_cases/sums.h"
 #include "support/block_cases/words.h"
 
@@ -31,6 +32,8 @@ void each_block_case(const Visit& visit) {
   visit(std::type_identity<Forward<LLPacket, true>>());
   visit(std::type_identity<Forward<LL128Line, false>>());
   visit(std::type_identity<Forward<LL128Line, true>>());
+  visit(std::type_identity<SumsOfParts<LLPacket>>());
+  visit(std::type_identity<SumsOfParts<LL128Line>>());
   visit(std::type_identity<Scalars<bf16>>());
   visit(std::type_identity<Scalars<fp8_e4m3>>());
   visit(std::type_identity<Scalars<std::int8_t>>());

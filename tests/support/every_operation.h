@@ -42,6 +42,9 @@ TANDEM_DEVICE void memory(Block& block, const Args& a, int pe) {
       block.store(a.result, tile, block.template load_groups<128>(a.result, values));
       block.store(a.result, {0, 1}, block.template group_firsts<128>(values));
       block.store_scalar(a.result, block.greatest(values));
+      auto* const packets = reinterpret_cast<LLPacket*>(a.packets.local());
+      block.store_scalar(a.result, block.sum_of_parts(values, packets, 0, 1, 1));
+      block.store_scalar(a.result, block.greatest_of_parts(values, packets, 0, 1, 2));
     }
     const auto mapped = combined.map([](A x) { return static_cast<A>(x + A{1}); });
     const auto zipped = mapped.zip(values, [](A x, A y) { return x < y ? x : y; });

@@ -65,7 +65,7 @@ inline std::vector<kernels::NormRuns> norm_cases() {
     o.bias = row[kBias] == 1;
     o.norm_bias = row[kNormBias] == 1;
     o.sum = row[kSum] == 1;
-    constexpr int kForLongestRow = 16;  // split into one block's parts
+    constexpr int kForLongestRow = 32;  // as many as its parts
     if (row[kBlocks] == 1) o.blocks = algorithm.splits_rows ? kForLongestRow : 2;
     runs.places = static_cast<kernels::NormPlaces>(row[kPlace]);
     runs.fractions = row[kFractions] == 1;

@@ -32,9 +32,10 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from ._ids import unique_id
     from ._nccl import preload_nccl
     from .symmetric import Buffer, Symmetric
-    from .world import World, unique_id
+    from .world import World
 
 __all__ = [
     "Algorithm",
@@ -74,7 +75,7 @@ _LATER = {
     "Symmetric": "symmetric",
     "World": "world",
     "preload_nccl": "_nccl",
-    "unique_id": "world",
+    "unique_id": "_ids",
 }
 
 

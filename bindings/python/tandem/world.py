@@ -14,18 +14,6 @@ from ._plan import Plan
 from .symmetric import Symmetric, Views, shape_option
 
 
-def unique_id(address: str | None = None) -> bytes:
-    """Opens a rendezvous in this process and returns its id.
-
-    The id holds a secret: pass it to the other processes of the world by a private means. `address` is this host's
-    address as the other processes reach it; the default is 127.0.0.1.
-    """
-    made = ctypes.create_string_buffer(_c.UNIQUE_ID_BYTES)
-    given = None if address is None else text_option("address", address).encode()
-    _c.call("unique_id_create", made, given)
-    return made.raw
-
-
 def _int_option(name: str, value: object) -> int:
     number = whole_option(name, value)
     if not -(2**31) <= number < 2**31:
@@ -118,7 +106,7 @@ class World:
     @classmethod
     def from_torch(cls, group: Any = None, *, device: str | None = None, **options: Any) -> World:
         """Joins a world of the processes of a torch process group. The id travels through the group's store."""
-        from .torch._groups import exchange_id  # imports torch
+        from ._torch_ids import exchange_id  # imports torch
 
         unique, pe, pes = exchange_id(group)
         return cls.from_id(unique, pe, pes, device=device, **options)

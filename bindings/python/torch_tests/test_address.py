@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 
 def test_rendezvous_is_on_the_route_to_the_store(monkeypatch):
-    from tandem.torch._groups import own_address
+    from tandem._torch_ids import own_address
 
     store = SimpleNamespace(underlying_store=SimpleNamespace(host="127.0.0.2"))
     for name in ("MASTER_ADDR", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):

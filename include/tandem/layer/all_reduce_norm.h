@@ -61,8 +61,7 @@ struct AllReduceNormOptions {
   Quantisation quantisation = Quantisation::kNone;  ///< the form of the output
   double scale = 1;                                 ///< of Quantisation::kStatic; positive and finite
   std::string algorithm = {};                       ///< see all_reduce_norm_algorithms; empty: chosen by size
-  int blocks = 0;                                   ///< of the kernel, at most one for each SM; 0: chosen by rows
-  int threads = 512;                                ///< of a block; on GPUs 512
+  int blocks = 0;                                   ///< of the kernel; 0: chosen by rows
 };
 
 /// The arguments of a run. The options announce which of them are given.

@@ -64,8 +64,9 @@ struct AllReduceTwoShotPackets {
     const auto reduce = [&](Size i) {
       const Range mine = chunk(me, i);
       if (mine.empty()) return;
-      const auto sum = reduce_packets<T>(block, input(mine), static_cast<const P*>(rounds.packets(i, 0).local()),
-                                         rounds.stride(), rounds.flag(i), a.op);
+      const auto sum =
+          reduce_packets<T, /*kPair=*/false>(block, input(mine), static_cast<const P*>(rounds.packets(i, 0).local()),
+                                             rounds.stride(), rounds.flag(i), a.op);
       block.template ll_put_peers<T>(a.sums + rounds.place(i, me), sum, rounds.flag(i));
       block.store(a.out.local(), mine, sum);
     };

@@ -20,7 +20,7 @@ class NormPlan final : public AllReduceNormPlan {
   using Args = typename Kernel::Args;
 
   NormPlan(World& world, const AllReduceNormOptions& o)
-      : AllReduceNormPlan(world, o), team_(world.team()), grid_{o.blocks, o.threads} {
+      : AllReduceNormPlan(world, o), team_(world.team()), grid_{o.blocks, Kernel::kThreads} {
     world.check_launch<Kernel>(grid_);
     PlanSetup setup(world, team_, "all_reduce_norm " + o.algorithm, grid_.blocks, o.max_rows);
     args_.hidden = o.hidden;
@@ -29,7 +29,8 @@ class NormPlan final : public AllReduceNormPlan {
     args_.epsilon = static_cast<float>(o.epsilon);
     args_.scale = static_cast<float>(o.scale);
     args_.sharded_residual = o.sharded_residual;
-    if (!o.sum) args_.kept = setup.template local<T>(grid_.blocks * o.hidden, "sums");
+    if constexpr (requires { Kernel::kKeepsRows; })
+      if (!o.sum) args_.kept = setup.template local<T>(grid_.blocks * o.hidden, "sums");
     Kernel::prepare(setup, args_);
   }
 
@@ -64,16 +65,22 @@ std::unique_ptr<AllReduceNormPlan> make(World& world, const AllReduceNormOptions
   return of_type.template operator()<bf16>();
 }
 
+template <template <class, class> class Kernel>
+RegisteredNorm norm_of(const AllReduceNormAlgorithm& about) {
+  return {about, make<Kernel>, detail::kBlocksPerSm<Kernel<float, float>>};
+}
+
 const std::vector<RegisteredNorm>& registered() {
   static const std::vector<RegisteredNorm> all{
-      {{"one_shot_ll", "every PE sums and norms all rows, which come as packets: few rows", false},
-       make<AllReduceNormOneShotLL>},
-      {{"one_shot_ll128", "the same with lines of packets", false}, make<AllReduceNormOneShotLL128>},
-      {{"two_shot", "each row's owner sums it and writes the sums, or else the normed row, to all: many rows", true},
-       make<AllReduceNormTwoShot>},
-      {{"split_ll", "as one_shot_ll, with each row split over several blocks: very few rows", false, true},
-       make<AllReduceNormSplitRowsLL>},
-      {{"split_ll128", "the same with lines of packets", false, true}, make<AllReduceNormSplitRowsLL128>}};
+      norm_of<AllReduceNormOneShotLL>(
+          {"one_shot_ll", "every PE sums and norms all rows, which come as packets: few rows", false}),
+      norm_of<AllReduceNormOneShotLL128>({"one_shot_ll128", "the same with lines of packets", false}),
+      norm_of<AllReduceNormTwoShot>(
+          {"two_shot", "each row's owner sums it and writes the sums, or else the normed row, to all: many rows",
+           true}),
+      norm_of<AllReduceNormSplitRowsLL>(
+          {"split_ll", "as one_shot_ll, with each row split over several blocks: very few rows", false, true}),
+      norm_of<AllReduceNormSplitRowsLL128>({"split_ll128", "the same with lines of packets", false, true})};
   return all;
 }
 

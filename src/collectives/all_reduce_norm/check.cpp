@@ -103,7 +103,7 @@ Size scales_of_row(const AllReduceNormOptions& options) {
   return options.quantisation == Quantisation::kGroup ? ceil_div(options.hidden, kScaleGroup) : 0;
 }
 
-void check(const AllReduceNormOptions& o, const Machine& machine) {
+void check(const AllReduceNormOptions& o) {
   if (o.type != DType::kF32 && o.type != DType::kF16 && o.type != DType::kBF16)
     throw InvalidArgument(fmt::format("type: {} given to {}, allowed are f32, f16 and bf16", name(o.type), kCall));
   check_number("hidden", o.hidden, 1, kMostHidden);
@@ -117,11 +117,9 @@ void check(const AllReduceNormOptions& o, const Machine& machine) {
   if (o.scale != 1 && o.quantisation != Quantisation::kStatic)
     throw InvalidArgument(fmt::format("scale: {} given to {} with quantisation {}, allowed with static", o.scale, kCall,
                                       name(o.quantisation)));
-  check_number("blocks", o.blocks, 0, machine.gpu.sm_count);
-  if (o.threads < 32 || o.threads > 1024 || o.threads % 32 != 0)
-    throw InvalidArgument(
-        fmt::format("threads: {} given to {}, allowed are multiples of 32 from 32 to 1024", o.threads, kCall));
 }
+
+void check_blocks(const AllReduceNormOptions& o, int most) { check_number("blocks", o.blocks, 0, most); }
 
 void check(const AllReduceNormOptions& o, const World& world, const AllReduceNormCall& call, bool two_shots) {
   check_number("rows", call.rows, 0, o.max_rows);

@@ -6,7 +6,9 @@
 namespace tandem::kernels {
 
 /// Throws InvalidArgument with the option's name, its value and the values allowed.
-void check(const AllReduceNormOptions& options, const Machine& machine);
+void check(const AllReduceNormOptions& options);
+/// The same for the blocks of a plan, of which the algorithm allows `most`.
+void check_blocks(const AllReduceNormOptions& options, int most);
 
 /// Throws InvalidArgument for a call that does not match the options, with the name of the argument.
 void check(const AllReduceNormOptions& options, const World& world, const AllReduceNormCall& call, bool two_shots);

@@ -28,6 +28,7 @@ class HeldRow {
 
   TANDEM_DEVICE int pieces() const { return kPieces == 1 ? 1 : static_cast<int>(ceil_div(part_.size(), step_)); }
   TANDEM_DEVICE Range piece(int k) const {
+    if (kPieces == 1) return part_;
     return {part_.begin + k * step_, min(part_.begin + (k + 1) * step_, part_.end)};
   }
 
@@ -58,7 +59,7 @@ class HeldRow {
     WholeRow whole;
     finish(place, whole);
   }
-  /// Norms the row and writes the output. `join` makes sums and maxima of this block those of the row.
+  /// Norms the row and writes the output. `join` returns sums and maxima of the row for pieces of this block.
   template <class Join>
   TANDEM_DEVICE void finish(const NormPlace& place, Join& join) {
     Values weight = first_weight();
@@ -71,15 +72,15 @@ class HeldRow {
       for (int pass = a_.quantisation == Quantisation::kRow ? 0 : 1; pass < 2; ++pass) {
         for_normed(weight, [&](Range range, const Sums& y) {
           if (pass == 0)
-            greatest = apply(ReduceOp::kMax, greatest, block_.greatest(magnitudes(y)));
+            greatest = apply(ReduceOp::kMax, greatest, join.greatest(block_, magnitudes(y)));
           else
             write_normed(
                 block_, a_, place, range,
                 a_.quantisation == Quantisation::kGroup ? scaled_by_groups(block_, a_, place, range, y) : y * inverse);
         });
         if (pass == 0) {
-          weight = first_weight();
-          inverse = 1.0F / write_row_scale(block_, a_, place, join.greatest(greatest), join.is_first());
+          if (kPieces > 1) weight = first_weight();
+          inverse = 1.0F / write_row_scale(block_, a_, place, greatest, join.is_first());
         }
       }
     } else {
@@ -118,8 +119,8 @@ class HeldRow {
   template <class Join, class F>
   TANDEM_DEVICE float sum_of(Join& join, const F& f) const {
     float total = 0;
-    for (int k = 0; k < pieces(); ++k) total += block_.sum(kept(k).template convert<float>().map(f));
-    return join.sum(total);
+    for (int k = 0; k < pieces(); ++k) total += join.sum(block_, kept(k).template convert<float>().map(f));
+    return total;
   }
 
   /// Calls f(range, normed values) for all pieces. `weight` is that of the first one; others are loaded one ahead.

@@ -21,8 +21,14 @@ TANDEM_DEVICE Values magnitudes(const Values& values) {
 
 /// The sums and maxima of a row that one block has whole.
 struct WholeRow {
-  TANDEM_DEVICE static float sum(float own) { return own; }
-  TANDEM_DEVICE static float greatest(float own) { return own; }
+  template <class Block, class Values>
+  TANDEM_DEVICE static float sum(Block& block, const Values& values) {
+    return block.sum(values);
+  }
+  template <class Block, class Values>
+  TANDEM_DEVICE static float greatest(Block& block, const Values& values) {
+    return block.greatest(values);
+  }
   /// Whether this block writes what a row has once.
   TANDEM_DEVICE static bool is_first() { return true; }
 };

@@ -16,7 +16,8 @@ template <class T, class Q, class P>
 struct AllReduceNormOneShotPackets {
   using Packet = P;
   static constexpr bool kEpochFirst = true;
-  static constexpr bool kTwoShots = false;
+  static constexpr int kThreads = 512;
+  static constexpr bool kKeepsRows = true;
 
   struct Args : NormArgs<T, Q> {
     PacketStaging<P> staging;

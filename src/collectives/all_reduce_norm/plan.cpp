@@ -33,7 +33,7 @@ std::string describe(const AllReduceNormOptions& o) {
 
 /// Returns the choices that were made, with their sources.
 std::vector<OptionChoice> choices_of(const AllReduceNormOptions& asked, const AllReduceNormOptions& complete,
-                                     const std::optional<tune::SelectedChoice>& tuned) {
+                                     const std::optional<tune::SelectedChoice>& tuned, int most_blocks) {
   const std::string table = tuned ? fmt::format("selection table {}: {}", tuned->table, tuned->source) : "";
   OptionChoice algorithm{"algo", complete.algorithm, OptionSource::kCaller, ""};
   if (asked.algorithm.empty()) {
@@ -43,10 +43,11 @@ std::vector<OptionChoice> choices_of(const AllReduceNormOptions& asked, const Al
   OptionChoice blocks{"blocks", std::to_string(complete.blocks), OptionSource::kCaller, ""};
   if (asked.blocks == 0) {
     const bool is_tuned = tuned && tuned->blocks > 0;
+    const bool splits = named_norm(complete.algorithm).about.splits_rows;
     blocks.source = is_tuned ? OptionSource::kTable : OptionSource::kRule;
-    blocks.reason = is_tuned ? table
-                             : fmt::format("one for each {} of a PE, at most one for each SM",
-                                           named_norm(complete.algorithm).about.splits_rows ? "2 KB of a row" : "row");
+    blocks.reason =
+        is_tuned ? table
+                 : fmt::format("one for each {} of a PE, at most {}", splits ? "2 KB of a row" : "row", most_blocks);
   }
   return {algorithm, blocks};
 }
@@ -60,7 +61,7 @@ AllReduceNormPlan::AllReduceNormPlan(World& world, const AllReduceNormOptions& o
 
 std::unique_ptr<AllReduceNormPlan> make_all_reduce_norm(World& world, const AllReduceNormOptions& options) {
   using namespace kernels;
-  check(options, world.machine());
+  check(options);
   const Team team = world.team();
   if (!team.one_node())
     throw Unsupported(fmt::format("all_reduce_norm: needs loads and stores between all PEs, which {} nodes do not have",
@@ -71,6 +72,8 @@ std::unique_ptr<AllReduceNormPlan> make_all_reduce_norm(World& world, const AllR
   if (options.algorithm.empty())
     complete.algorithm = tuned ? tuned->algorithm : suitable_norm_algorithm(options, team.size, world.machine());
   const RegisteredNorm& chosen = named_norm(complete.algorithm);
+  const int most_blocks = chosen.most_blocks(world.machine());
+  check_blocks(options, most_blocks);
   if (options.sharded_residual && !chosen.about.two_shots)
     throw Unsupported(
         fmt::format("all_reduce_norm algorithm '{}': cannot norm rows whose residual another PE holds, "
@@ -78,16 +81,15 @@ std::unique_ptr<AllReduceNormPlan> make_all_reduce_norm(World& world, const AllR
                     complete.algorithm));
   const Size rows = chosen.about.two_shots ? ceil_div(options.max_rows, team.size) : options.max_rows;
   if (options.blocks == 0) {
-    const Size parts = chosen.about.splits_rows ? most_row_parts(options.hidden, size_of(options.type)) : 1;
-    complete.blocks =
-        static_cast<int>(std::clamp<Size>(std::max<Size>(rows, 1) * parts, 1, world.machine().gpu.sm_count));
+    const Size parts = chosen.about.splits_rows ? count_row_parts(options.hidden, size_of(options.type)) : 1;
+    complete.blocks = static_cast<int>(std::clamp<Size>(std::max<Size>(rows, 1) * parts, 1, most_blocks));
     if (tuned && tuned->blocks > 0) complete.blocks = std::min(complete.blocks, tuned->blocks);
   }
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] { return describe(complete); });
   detail::NotedAllocations allocations = world.note_allocations();
   const std::size_t number = world.calls() != nullptr ? world.calls()->add(describe(complete), team) : 0;
   auto plan = chosen.make(world, complete);
-  plan->choices_ = choices_of(options, complete, tuned);
+  plan->choices_ = choices_of(options, complete, tuned, most_blocks);
   plan->number_ = number;
   if (world.checks_calls()) {
     PlanSetup setup(world, team, "all_reduce_norm agreement", 1, 0);

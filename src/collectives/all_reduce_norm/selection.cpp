@@ -11,7 +11,7 @@ namespace {
 bool shares_rows(const AllReduceNormOptions& options, const Machine& machine) {
   const Size element_bytes = size_of(options.type);
   const int blocks = options.blocks > 0 ? options.blocks : machine.gpu.sm_count;
-  return machine.processor == Processor::kGpu && most_row_parts(options.hidden, element_bytes) > 1 &&
+  return machine.processor == Processor::kGpu && count_row_parts(options.hidden, element_bytes) > 1 &&
          can_split_rows(options.hidden, blocks, element_bytes);
 }
 

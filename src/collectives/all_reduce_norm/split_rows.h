@@ -1,12 +1,11 @@
 #pragma once
 /// One-shot all_reduce_norm with packets for few rows, each of which is split over several blocks.
 ///
-/// Instructions bind calls of few rows, and a block that has a part of a row executes few. Blocks b * parts to (b + 1)
-/// * parts - 1 take the same rows, one after another. Each sends its part to all PEs and adds what arrives, as in
-/// one_shot_ll.h. They exchange the sums of squares in packets of their own PE. Fixed order: in[0] + in[1] + ... +
-/// in[n-1], and the parts of a row in order.
-
-#include <array>
+/// Latency binds calls of few rows, and instructions those of more. A part is one vector for each thread of a small
+/// block. So a row takes few steps, and an SM works at several rows. Blocks b * parts to (b + 1) * parts - 1 take
+/// the same rows, one after another. Each sends its part to all PEs and adds what arrives, as in one_shot_ll.h. They
+/// exchange the sums of squares in packets of their own PE. Fixed order: in[0] + in[1] + ... + in[n-1], and the parts
+/// of a row in order.
 
 #include "base/gpu_kernel.h"
 #include "collectives/all_reduce_norm/held_row.h"
@@ -19,25 +18,23 @@ template <class T, class Q, class P>
 struct AllReduceNormSplitRows {
   using Packet = P;
   static constexpr bool kEpochFirst = true;
+  static constexpr int kThreads = 160;
+  static constexpr int kBlocksPerSm = 4;
 
   struct Args : NormArgs<T, Q> {
     PacketStaging<P> staging;
-    PartStaging<P> joins;
+    PartStaging joins;
     RowParts parts;
   };
 
   template <class Setup>
   static void prepare(Setup& setup, Args& a) {
-    constexpr Size kFragment = kMostPartBytes<P> / Size{sizeof(T)};
-    a.parts = row_parts(a.hidden, setup.max_count(), setup.blocks(), kFragment, sizeof(T));
+    a.parts = row_parts(a.hidden, setup.blocks(), sizeof(T));
     a.staging.bytes = a.parts.elements * Size{sizeof(T)};
     a.staging.each = static_cast<int>(round_up(packets_for<P>(a.staging.bytes), 2));
     a.staging.packets = setup.template symmetric<P>(a.staging.packets_in_all(setup), "packets");
     a.staging.rounds = setup.epochs();
-    constexpr Size kJoins = PacketStaging<P>::kSlots * PartStaging<P>::kValues * PartStaging<P>::kPackets;
-    a.joins.packets = setup.template symmetric<P>(kJoins * setup.blocks(), "packets of parts");
-    std::array<float, PartStaging<P>::kFloats> first{1};
-    a.joins.first = setup.template constants<float>(first, "first of packets");
+    a.joins.packets = setup.template symmetric<LLPacket>(PartStaging::packets_for(setup.blocks()), "parts").local();
   }
 
   template <class Block>
@@ -49,10 +46,11 @@ struct AllReduceNormSplitRows {
     const PacketRounds<P, T> rounds(block, a.staging, Pieces{rows.size()});
     if (rows.empty()) return;
 
-    const Size begin = block.index() % parts * a.parts.elements;
+    const int number = block.index() - group * parts;
+    const Size begin = number * a.parts.elements;
     const Range part{begin, min(begin + a.parts.elements, a.hidden)};
     HeldRow<T, Q, Block, 1> row(block, a, part, a.parts.elements);
-    JoinedParts<P, Block> join(block, a.joins, parts);
+    JoinedParts<Block> join(block, a.joins, group, number, parts);
     const auto load = [&](Size round) {
       return block.template load<T>(a.in.local() + (rows.begin + round) * a.hidden, part);
     };
@@ -76,7 +74,7 @@ struct AllReduceNormSplitRowsLL : AllReduceNormSplitRows<T, Q, LLPacket> {};
 template <class T, class Q>
 struct AllReduceNormSplitRowsLL128 : AllReduceNormSplitRows<T, Q, LL128Line> {};
 
-TANDEM_GPU_OUTPUT_KERNELS(AllReduceNormSplitRowsLL, 512);
-TANDEM_GPU_OUTPUT_KERNELS(AllReduceNormSplitRowsLL128, 512);
+TANDEM_GPU_OUTPUT_KERNELS(AllReduceNormSplitRowsLL, 160);
+TANDEM_GPU_OUTPUT_KERNELS(AllReduceNormSplitRowsLL128, 160);
 
 }  // namespace tandem::kernels

@@ -14,7 +14,8 @@ namespace tandem::kernels {
 
 template <class T, class Q>
 struct AllReduceNormTwoShot {
-  static constexpr bool kTwoShots = true;
+  static constexpr int kThreads = 512;
+  static constexpr bool kKeepsRows = true;
 
   struct Args : NormArgs<T, Q> {
     Signals arrived;   // [block][PE]: that PE has begun this call: its input is in place, its outputs may be written

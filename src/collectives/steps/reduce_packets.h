@@ -30,8 +30,10 @@ struct ReducePacketKernel {
   }
 };
 
-/// Returns `own` and the packets of every peer, PE p's at `from + p * stride`, reduced in PE order and finished.
-template <class T, class P, class Block, class Values>
+/// Returns `own` and the packets of every peer, PE p's at `from + p * stride`, reduced in PE order and finished. With
+/// `kPair`, sums of two PEs have code of their own. On H200s calls of few KB take 0.2 us less so, but the two-shot
+/// all-reduce of 1 MB 0.2 us more.
+template <class T, bool kPair = true, class P, class Block, class Values>
 TANDEM_DEVICE auto reduce_packets(Block& block, const Values& own, const P* from, Size stride, Epoch flag,
                                   ReduceOp op) {
   using A = Accumulator<T>;
@@ -39,7 +41,10 @@ TANDEM_DEVICE auto reduce_packets(Block& block, const Values& own, const P* from
   const auto add = [&](ReduceOp known, int pe, const auto& values) {
     sum = pe == 0 ? values.copy() : block.combine(known, sum, values);
   };
-  if (adds(op)) {
+  if (kPair && adds(op) && block.num_pes() == 2) {  // the order of two does not matter
+    sum = block.combine(ReduceOp::kSum, sum,
+                        block.template ll_get<A, T>(from + (1 - block.pe()) * stride, own.size(), flag));
+  } else if (adds(op)) {
     // The common case has little code, which matters for calls of two microseconds.
     block.template ll_get_all<T>(own, from, stride, flag, [&](int pe, const Values& values) {
       add(ReduceOp::kSum, pe, values.template convert<A>());

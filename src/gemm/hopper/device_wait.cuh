@@ -10,7 +10,7 @@ namespace tandem::cuda {
 __device__ inline void wait_before_tma(const Context& context, const Signal* word, Epoch expected) {
   Watchdog watchdog(context);
   for (Epoch found = 0; (found = load_acquire(&word->value)) < expected;)
-    if (watchdog.is_over_beside_wgmma(word, expected, found)) break;
+    if (watchdog.is_over_without_call(word, expected, found)) break;
   // The data came through the generic proxy or a copy engine, and TMA reads it through the async proxy.
   fence_proxy_async();
 }

@@ -54,7 +54,7 @@ class PartialSums {
     Signal* const word = this->word(place, group);
     Watchdog watchdog(context);
     for (Epoch found = 0; (found = load_acquire(&word->value)) < 1;)
-      if (watchdog.is_due() && watchdog.is_over_beside_wgmma(word, 1, found)) break;
+      if (watchdog.is_due() && watchdog.is_over_without_call(word, 1, found)) break;
     store_relaxed(&word->value, 0);
   }
 

@@ -158,7 +158,7 @@ class RowNorm {
 #pragma unroll
         for (int w = 0; w < 4; ++w) are_here = are_here && (first + w >= squares_.columns || found[i].word[w] != 0);
       }
-      if (!are_here && watchdog.is_due() && watchdog.is_over_beside_wgmma(place(call, begin, first), 1, 0)) break;
+      if (!are_here && watchdog.is_due() && watchdog.is_over_without_call(place(call, begin, first), 1, 0)) break;
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)

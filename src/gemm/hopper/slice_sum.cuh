@@ -53,7 +53,7 @@ class SliceSum {
 #pragma unroll
         for (int w = 0; w < 4; ++w) is_here = is_here && found[i].word[w] != 0;
       }
-      if (!is_here && watchdog.is_due() && watchdog.is_over_beside_wgmma(from, 1, 0)) break;
+      if (!is_here && watchdog.is_due() && watchdog.is_over_without_call(from, 1, 0)) break;
     }
 #pragma unroll
     for (int i = 0; i < kOfPart; ++i) {

@@ -212,7 +212,7 @@ class TransposedSum {
     std::byte* const from = place(sum_.context.team.me, pe, first);
     Watchdog watchdog(sum_.context);
     while (!are_here(theirs, first)) {
-      if (watchdog.is_due() && watchdog.is_over_beside_wgmma(from, 1, 0)) break;
+      if (watchdog.is_due() && watchdog.is_over_without_call(from, 1, 0)) break;
       load(theirs, first, pe);
     }
 #pragma unroll

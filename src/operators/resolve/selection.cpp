@@ -53,6 +53,13 @@ int computing_sms(const Place& place, Operator op, const OperatorOptions& o) {
   return std::max(1, place.sm_count - std::max(fetching, steps_beside ? ops::kStepSms : 0));
 }
 
+/// Returns the chunks of each shard of GEMM + AllReduce between two PEs. The last chunk is still on its way when the
+/// GEMM has ended. So there are many of them, each of which is about a wave of tiles.
+int splits_of_two(const OperatorTable& table, Size m, Size n, int sms) {
+  const Size tiles_of_shard = ceil_div(m, kTileM) * ceil_div(n, kTileN) / 2;
+  return static_cast<int>(std::clamp<Size>(ceil_div(tiles_of_shard, sms), 1, table.all_reduce.splits_of_two));
+}
+
 /// Returns whether the GEMM's stores, and not copies, carry the chain of GEMM + ReduceScatter.
 bool stores_suit_chain(const OperatorTable& table, const World& world, Size m, Size n, Size k) {
   const int pes = world.num_pes();
@@ -95,8 +102,7 @@ OperatorOptions selected_options(const World& world, Operator op, Size m, Size n
       options.form = m <= table.all_reduce.whole_gemm_rows ? Form::kSequential : Form::kOverlapped;
       options.reduction = Reduction::kChain;
       options.copy_by = CopyBy::kCopyEngine;
-      // The last piece is still on its way when the GEMM has ended.
-      options.splits = table.all_reduce.splits_of_two;
+      options.splits = splits_of_two(table, m, n, world.machine().gpu.sm_count);
       if (world.num_pes() <= 2) break;
       options.communication_sms = table.all_reduce.fetching_sms;
       options.splits = k / world.num_pes() >= table.all_reduce.deep_depth ? table.all_reduce.splits_if_deep

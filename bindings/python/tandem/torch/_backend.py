@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import _create_work_from_future
 
 from .. import errors
+from .._torch_ids import share_id
 from ..world import World
 from . import _groups
 
@@ -57,7 +58,7 @@ class TandemGroup(dist.ProcessGroup):
     def __init__(self, store: Any, rank: int, size: int, timeout_s: float) -> None:
         super().__init__(rank, size)
         self._name = ""
-        unique, pe, pes = _groups.share_id(store, rank, size)
+        unique, pe, pes = share_id(store, rank, size)
         self.world = World.from_id(unique, pe, pes, device="host", join_timeout_s=timeout_s, **_groups.HOST_OPTIONS)
 
     def getBackendName(self) -> str:

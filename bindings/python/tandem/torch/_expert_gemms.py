@@ -156,11 +156,11 @@ def _new_products(
     if form == "overlapped" and _is_fp8(problem):
         raise errors.InvalidArgument(f"form: '{form}' given to dispatch_gemm in fp8, allowed is 'sequential'")
     new = x.new_zeros if clear else x.new_empty
-    rows, of = problem.sizes().rows, {"dtype": FP8 if _is_fp8(problem) else problem.dtype}
+    rows, dtype = problem.sizes().rows, FP8 if _is_fp8(problem) else problem.dtype
     counts = (_blocks(intermediate), steps) if _is_fp8(problem) else (0, 0)
     return (
-        new((rows, intermediate), **of),
-        new((rows, problem.hidden), **of),
+        new((rows, intermediate), dtype=dtype),
+        new((rows, problem.hidden), dtype=dtype),
         *(new((rows, count), dtype=torch.float32) for count in counts),
     )
 

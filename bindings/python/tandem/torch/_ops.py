@@ -15,8 +15,8 @@ from .. import errors
 _library = torch.library.Library("tandem", "FRAGMENT")
 # Without them calls are right, but take longer.
 _below_autograd = getattr(torch._C, "_AutoDispatchBelowAutograd", None)
-_modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
-_interpreter = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None)
+_modes: Any = getattr(torch._C, "_len_torch_dispatch_stack", None)
+_interpreter: Any = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None)
 _autograd = getattr(getattr(torch, "_library", None), "autograd", None)
 _needs_gradient = getattr(torch._C, "_any_requires_grad", None)
 _KINDS = (torch.Tensor, torch.nn.Parameter)

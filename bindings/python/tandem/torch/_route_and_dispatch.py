@@ -43,8 +43,11 @@ def _route_and_dispatch(
     *arguments: Any,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     rows, scales, routing = _new(x, x_scales, ids, weights, clear, *arguments)
-    kept = [None if one is None else one.contiguous() for one in (x, x_scales, ids, weights)]
-    choices, moved = _experts.choices_of(kept[2], kept[3], routing), _experts.rows_of(*kept[:2], routing, rows, scales)
+    x, ids = x.contiguous(), ids.contiguous()
+    x_scales = None if x_scales is None else x_scales.contiguous()
+    weights = None if weights is None else weights.contiguous()
+    choices = _experts.choices_of(ids, weights, routing)
+    moved = _experts.rows_of(x, x_scales, routing, rows, scales)
     problem_of(arguments).plan(x.device.type).route_and_dispatch(_groups.stream_of(x), choices, moved)
     return rows, scales, routing
 

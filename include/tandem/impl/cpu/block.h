@@ -115,16 +115,13 @@ class Block : public BlockOps<Block> {
   template <class T>
   T sum(const Fragment<T>& values, Site site = Site::here()) {
     sync(site);
-    T total{};
-    if (values.backed())
-      for (Size i = 0; i < values.size(); ++i) total = apply(ReduceOp::kSum, total, values.data()[i]);
-    return total;
+    return sum_of(values);
   }
 
   template <class T>
   T greatest(const Fragment<T>& values, Site site = Site::here()) {
     sync(site);
-    return values.backed() ? greatest_of(values.data(), values.size()) : T{};
+    return greatest_of(values);
   }
   template <int Group, class T>
   Fragment<T> group_greatest(const Fragment<T>& values, Site site = Site::here()) {
@@ -349,6 +346,14 @@ class Block : public BlockOps<Block> {
         on_pe(other, ll_get<A, T>(from + other * stride, own.size(), epoch, site));
     }
   }
+  float sum_of_parts(const Fragment<float>& values, LLPacket* packets, int part, int parts, Epoch epoch,
+                     Site site = Site::here()) {
+    return sum_of(of_parts(sum(values, site), packets, part, parts, epoch, site));
+  }
+  float greatest_of_parts(const Fragment<float>& values, LLPacket* packets, int part, int parts, Epoch epoch,
+                          Site site = Site::here()) {
+    return greatest_of(of_parts(greatest(values, site), packets, part, parts, epoch, site));
+  }
   /// Waits for packets and passes them on as they are.
   template <class P>
   void ll_forward(Symm<P> to, const P* from, Size packets, Epoch epoch, int pe, Site site = Site::here()) {
@@ -422,6 +427,17 @@ class Block : public BlockOps<Block> {
 
  private:
   template <class T>
+  static T sum_of(const Fragment<T>& values) {
+    T total{};
+    if (values.backed())
+      for (Size i = 0; i < values.size(); ++i) total = apply(ReduceOp::kSum, total, values.data()[i]);
+    return total;
+  }
+  template <class T>
+  static T greatest_of(const Fragment<T>& values) {
+    return values.backed() ? greatest_of(values.data(), values.size()) : T{};
+  }
+  template <class T>
   static T greatest_of(const T* values, Size count) {
     T most{};
     for (Size i = 0; i < count; ++i) most = apply(ReduceOp::kMax, most, values[i]);
@@ -463,6 +479,13 @@ class Block : public BlockOps<Block> {
     using Bits = std::make_unsigned_t<T>;  // a negative value of 4 bytes has no others
     return static_cast<T>(core_->atomic(word, sizeof(T), op, static_cast<Bits>(operand), static_cast<Bits>(expected),
                                         scope, order, site));
+  }
+
+  /// Returns the values of all parts in order. Each has a pair of packets, the second of which carries 0.
+  Fragment<float> of_parts(float own, LLPacket* packets, int part, int parts, Epoch epoch, Site site) {
+    const std::array<float, 2> pair{own, 0};
+    send_packets(packets + 2 * part, core_->phantom() ? nullptr : pair.data(), sizeof(pair), epoch, site);
+    return ll_get<float, float>(static_cast<const LLPacket*>(packets), Size{2} * parts, epoch, site);
   }
 
   template <class P>

@@ -65,7 +65,7 @@ class Fragment {
   }
 
  private:
-  Elements<T, Width * Vectors> values_;
+  Elements<T, Width* Vectors> values_ = {};  // see FragmentPlace::load
   Size size_ = 0;
   int valid_ = 0;
 };

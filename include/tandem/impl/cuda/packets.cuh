@@ -102,7 +102,7 @@ class Arrival<LLPacket, T, Threads> {
   int bytes_;
   std::uint32_t flag_;
   int thread_;
-  PacketPair got_[2];
+  PacketPair got_[2] = {};  // see FragmentPlace::load
 };
 
 /// A warp writes and reads four lines at once, and tests their flags together.
@@ -155,7 +155,7 @@ class Arrival<LL128Line, T, Threads> {
   int lines_;
   Epoch flag_;
   int thread_;
-  PacketPair got_;
+  PacketPair got_ = {};  // see FragmentPlace::load
 };
 
 }  // namespace tandem::cuda

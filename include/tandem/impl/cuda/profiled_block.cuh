@@ -279,6 +279,17 @@ class Profiled : public Base {
       begin = global_timer();
     });
   }
+  /// Recorded as the wait for the packets of all parts.
+  template <class Values>
+  __device__ float sum_of_parts(const Values& values, LLPacket* packets, int part, int parts, Epoch epoch) {
+    return recorded(of_packets<float>(RecordKind::kPacketGet, packets, parts, epoch),
+                    [&] { return Base::sum_of_parts(values, packets, part, parts, epoch); });
+  }
+  template <class Values>
+  __device__ float greatest_of_parts(const Values& values, LLPacket* packets, int part, int parts, Epoch epoch) {
+    return recorded(of_packets<float>(RecordKind::kPacketGet, packets, parts, epoch),
+                    [&] { return Base::greatest_of_parts(values, packets, part, parts, epoch); });
+  }
   /// Two records: the wait for packets, and at the end their forwarding.
   template <class P>
   __device__ void ll_forward(Symm<P> to, const P* from, Size packets, Epoch epoch, int pe) {

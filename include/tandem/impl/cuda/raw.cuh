@@ -27,15 +27,22 @@ struct Raw {
   template <class A>
   __device__ auto as(Size size, int valid) const {
     Fragment<A, kWidth<T>, Vectors> result(size, valid);
-    each_valid(valid, [&](int begin, int end) { convert_elements(result.elements(), elements, begin, end); });
+    // A choice between the words and none would wait for words that are still on their way.
+    if constexpr (std::is_same_v<A, T>)
+      result.elements() = elements;
+    else
+      each_valid(valid, [&](int begin, int end) { convert_elements(result.elements(), elements, begin, end); });
     return result;
   }
 
   template <class A>
   __device__ static Raw of(const Fragment<A, kWidth<T>, Vectors>& values) {
     Raw raw;
-    each_valid(values.valid(),
-               [&](int begin, int end) { convert_elements(raw.elements, values.elements(), begin, end); });
+    if constexpr (std::is_same_v<A, T>)
+      raw.elements = values.elements();
+    else
+      each_valid(values.valid(),
+                 [&](int begin, int end) { convert_elements(raw.elements, values.elements(), begin, end); });
     return raw;
   }
 

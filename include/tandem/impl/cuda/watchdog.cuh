@@ -76,8 +76,9 @@ class Watchdog {
     const std::uint32_t by = look();
     return lasts(by) && ask_whether_wait_is_over(context_, by, begin_, now_, word, expected, found);
   }
-  /// Does the same without a call: beside a call, ptxas makes WGMMA instructions wait for each other.
-  __device__ bool is_over_beside_wgmma(const void* word, Epoch expected, Epoch found) {
+  /// Does the same without a call: beside a call, ptxas makes WGMMA instructions wait for each other, and kernels need
+  /// more registers.
+  __device__ bool is_over_without_call(const void* word, Epoch expected, Epoch found) {
     const std::uint32_t by = look();
     return lasts(by) && is_wait_over(context_, by, begin_, now_, word, expected, found);
   }

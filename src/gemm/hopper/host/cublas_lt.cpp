@@ -34,6 +34,8 @@ std::optional<cudaDataType_t> data_type(DType type) {
       return CUDA_R_16F;
     case DType::kF32:
       return CUDA_R_32F;
+    case DType::kE4M3:
+      return CUDA_R_8F_E4M3;
     default:
       return std::nullopt;
   }
@@ -142,6 +144,9 @@ std::unique_ptr<CublasLt::Choice> CublasLt::choose(const PlainGemm& gemm) const 
   const cublasOperation_t transposed = rows_of_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   require(lt_->set_operation(made->operation.get(), CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed),
           "cublasLtMatmulDescSetAttribute");
+  const std::int8_t fast = gemm.fast_accumulation ? 1 : 0;
+  require(lt_->set_operation(made->operation.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast),
+          "cublasLtMatmulDescSetAttribute");
   const auto preference = make(lt_->preference, lt_->drop_preference, "cublasLtMatmulPreferenceCreate");
   require(
       lt_->set_preference(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof kWorkspace),
@@ -156,7 +161,7 @@ std::unique_ptr<CublasLt::Choice> CublasLt::choose(const PlainGemm& gemm) const 
 }
 
 const std::unique_ptr<CublasLt::Choice>& CublasLt::choice(const PlainGemm& gemm) {
-  const Key key{gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type, gemm.b_layout};
+  const Key key{gemm.m, gemm.n, gemm.k, gemm.type, gemm.out_type, gemm.b_layout, gemm.fast_accumulation};
   if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
   return choices_[key] = choose(gemm);
 }
@@ -165,8 +170,8 @@ bool CublasLt::has(const PlainGemm& gemm) { return choice(gemm) != nullptr; }
 
 void CublasLt::prepare(const PlainGemm& gemm) {
   if (!has_types(gemm))
-    throw Unsupported(
-        fmt::format("cuBLASLt: {} to {} given, used for bf16, f16, f32", name(gemm.type), name(gemm.out_type)));
+    throw Unsupported(fmt::format("cuBLASLt: {} to {} given, used for bf16, f16, f32, fp8_e4m3", name(gemm.type),
+                                  name(gemm.out_type)));
   if (!has(gemm))
     throw Unsupported(fmt::format("cuBLASLt: no algorithm for {}x{}x{} {}", gemm.m, gemm.n, gemm.k, name(gemm.type)));
 }

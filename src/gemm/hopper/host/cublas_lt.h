@@ -18,6 +18,7 @@ struct PlainGemm {
   DType type = DType::kBF16;  ///< type of A and B
   DType out_type = DType::kBF16;
   BLayout b_layout = BLayout::kNxK;
+  bool fast_accumulation = false;  ///< of fp8_e4m3, as in Gemm
 };
 
 /// A handle for one GPU and one host thread.
@@ -45,7 +46,7 @@ class CublasLt {
   struct Free {
     void operator()(void* memory) const { cudaFree(memory); }
   };
-  using Key = std::tuple<Size, Size, Size, DType, DType, BLayout>;
+  using Key = std::tuple<Size, Size, Size, DType, DType, BLayout, bool>;
   /// Returns null if there is no algorithm.
   std::unique_ptr<Choice> choose(const PlainGemm& gemm) const;
   /// The algorithms of all shapes so far.

@@ -41,7 +41,7 @@ struct OperatorTable {
 
   struct AllReduce {
     Size whole_gemm_rows = 0;  ///< most rows that selected_options takes sequentially
-    int splits_of_two = 0;     ///< chunks of a shard between two PEs
+    int splits_of_two = 0;     ///< most chunks of a shard between two PEs
     int splits = 0;
     int splits_if_deep = 0;                 ///< the same from deep_depth on
     Size deep_depth = 0;                    ///< local depth

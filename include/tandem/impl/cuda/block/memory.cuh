@@ -76,7 +76,7 @@ class GroupMemory : public GroupState<Threads, Barrier, P> {
                                                              this->place_.template valid<Element>(range.size()));
 #pragma unroll 1
     for (int first = 0; first < this->num_pes(); first += kAtOnce) {
-      Raw<Element, kVectorsOf<Element>> raw[kAtOnce];
+      Raw<Element, kVectorsOf<Element>> raw[kAtOnce] = {};  // see FragmentPlace::load
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u)
         if (first + u < this->num_pes()) this->place_.template load<Element>(raw[u], from.on(first + u), range);

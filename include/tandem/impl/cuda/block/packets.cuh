@@ -73,6 +73,24 @@ class GroupPackets : public GroupSignals<Threads, Barrier, P> {
     }
   }
 
+  /// Each warp waits by itself for the sums of all parts. So there is no barrier behind the wait.
+  template <int W, int V>
+  __device__ float sum_of_parts(const Fragment<float, W, V>& values, LLPacket* packets, int part, int parts,
+                                Epoch epoch) {
+    put_part(packets, part, this->sum(values), epoch);
+    float total = 0;
+    each_part(packets, parts, epoch, [&](float value) { total += value; });
+    return sum_of_warp(total);
+  }
+  template <int W, int V>
+  __device__ float greatest_of_parts(const Fragment<float, W, V>& values, LLPacket* packets, int part, int parts,
+                                     Epoch epoch) {
+    put_part(packets, part, this->greatest(values), epoch);
+    float most = 0;
+    each_part(packets, parts, epoch, [&](float value) { most = apply(ReduceOp::kMax, most, value); });
+    return greatest_of_warp(most);
+  }
+
   /// Waits for packets and forwards them unchanged.
   __device__ void ll_forward(Symm<LLPacket> to, const LLPacket* from, Size packets, Epoch epoch, int pe) {
     const auto flag = static_cast<std::uint32_t>(epoch);
@@ -97,6 +115,25 @@ class GroupPackets : public GroupSignals<Threads, Barrier, P> {
   }
 
  private:
+  /// Fills a part's line with its value. A line has one writer and is written at once, because its readers poll it:
+  /// with several writers of a line, norms took 0.7 us longer.
+  __device__ void put_part(LLPacket* packets, int part, float value, Epoch epoch) const {
+    if (2 * this->thread_ >= kPartPackets) return;
+    const std::uint64_t flag = static_cast<std::uint64_t>(static_cast<std::uint32_t>(epoch)) << 32;
+    const std::uint64_t packet = flag | __float_as_uint(value);
+    store_packets(packets + part * kPartPackets + 2 * this->thread_, {{packet, packet}});
+  }
+  /// Waits for the values of all parts. Calls f(value) for those that this lane takes.
+  template <class F>
+  __device__ void each_part(const LLPacket* packets, int parts, Epoch epoch, const F& f) const {
+    for (int i = this->thread_ % 32; i < parts; i += 32) {
+      const PacketPair got = poll_packets(this->context_, packets + i * kPartPackets, static_cast<std::uint32_t>(epoch),
+                                          /*both=*/false);
+      f(__uint_as_float(static_cast<std::uint32_t>(got.packet[0])));
+    }
+    __syncwarp();
+  }
+
   template <class Q>
   static constexpr bool kIsPacket = std::is_same_v<P, Q>;
   template <class Q, class T>
