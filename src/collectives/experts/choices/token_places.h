@@ -1,6 +1,6 @@
 #pragma once
-/// The places of all PEs' rows here, which every block finds for itself once the choices of all PEs are there: no block
-/// waits for another one of its PE.
+/// The places of all PEs' rows here. Every block finds them for itself once the choices of all PEs are there, so no
+/// block waits for another one of its PE.
 
 #include <utility>
 
