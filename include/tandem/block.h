@@ -118,7 +118,7 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class A, class T>
   TANDEM_DEVICE FragmentContract<A> load(const T* from, Range range);
   /// Does the same with the layout of elements of U, for values that are stored or sent as U. Elements of U are not
-  /// larger than those of T. The range is as large as a step of T at most.
+  /// larger than those of T. The range is as large as a step of U at most.
   template <class U, class A, class T>
   TANDEM_DEVICE FragmentContract<A> load_as(const T* from, Range range);
   /// Loads an element of 1, 2, 4 or 8 bytes. Relaxed.
@@ -174,7 +174,9 @@ class BlockContract : public BlockOps<BlockContract> {
   template <class T>
   TANDEM_DEVICE FragmentContract<T> exclusive_sum(const FragmentContract<T>& values);
   /// Ranks elements by keys from 0 to `keys` - 1; elements with other values have none. There are at most as many keys
-  /// as a step of a loop over std::int32_t has elements. It contains a barrier of the block.
+  /// as a step of a loop over std::int32_t has elements. It contains a barrier of the block. On a GPU, key_ranks,
+  /// look_up and column_sums take shared memory: a block that calls them all has at most 512 threads with LL128 lines,
+  /// else 256.
   TANDEM_DEVICE KeyRanks<FragmentContract<std::int32_t>> key_ranks(const FragmentContract<std::int32_t>& values,
                                                                    int keys);
   /// Returns element `at[i]` of a table for each element i of `at`, 0 if it is negative. Elements of the table have 4

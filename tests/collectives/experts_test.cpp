@@ -75,7 +75,8 @@ TEST(Experts, AreRightForManyTokensAndWideRows) {
   }
 }
 
-/// The routing kernel keeps 2 * PEs times the average number of an expert's choices. An expert of all tokens has more.
+/// Few choices: the routing kernel keeps 2 * PEs times the average number of an expert's. An expert of all tokens has
+/// more. Many choices: a tile has those of one expert alone.
 TEST(Experts, AreRightIfAllTokensChooseOneExpert) {
   for (const int align : {1, 8})
     for (const Size tokens : {7, 1900}) {
@@ -90,6 +91,7 @@ TEST(Experts, AreRightIfAllTokensChooseOneExpert) {
 }
 
 /// Blocks that rank the rows of several experts receive the peers' choices, too. Otherwise blocks without experts do.
+/// Two tiles of choices have fewer blocks.
 TEST(Experts, AreRightWithMoreExpertsThanSms) {
   for (const int align : {1, 8})
     for (const Size tokens : {40, 500}) {  // of one tile, and of two
@@ -99,6 +101,20 @@ TEST(Experts, AreRightWithMoreExpertsThanSms) {
       runs.rounds = {{"random", tokens, 1}, {"ragged", tokens, 1}};
       SCOPED_TRACE(test::describe(runs, 2));
       Simulation simulation(load_machine("h200x4"), 2);
+      simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+    }
+}
+
+/// A block does not rank the rows of so many experts at once.
+TEST(Experts, AreRightWithMoreExpertsThanABlockCounts) {
+  for (const int align : {1, 8})
+    for (const int pes : {1, 2}) {
+      ExpertRuns runs;
+      runs.options = {.max_tokens = 3, .hidden = 4, .experts = 2000 * pes, .top_k = 4, .align = align};
+      runs.options.transport = ExpertTransport::kPackets;
+      runs.rounds = {{"random", 3, 1}, {"ragged", 3, 1}, {"one", 2, 1}};
+      SCOPED_TRACE(test::describe(runs, pes));
+      Simulation simulation(load_machine("h200x4"), pes);
       simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
     }
 }
@@ -121,12 +137,11 @@ TEST(Experts, SetsOfPesTakeNeighbours) {
 /// A phantom run takes as long as the same run with data, up to the rounding of stores in steps.
 TEST(Experts, TakeTheSameTimeWithoutData) {
   const auto time_of = [](bool phantom, ExpertTransport transport, const char* routing) {
-    const int align = transport == ExpertTransport::kFused ? 1 : 2;
     double time_us = 0;
     Simulation simulation(load_machine("h200x8"), 4, {.phantom = phantom});
     simulation.run([&](World& world) {
       const auto plan = make_experts(
-          world, {.max_tokens = 6, .hidden = 2048, .experts = 32, .top_k = 4, .align = align, .transport = transport});
+          world, {.max_tokens = 6, .hidden = 2048, .experts = 32, .top_k = 4, .align = 2, .transport = transport});
       const auto trial = kernels::make_expert_trial(world, *plan, {.routing = routing, .tokens = 6});
       Stream stream = world.make_stream("main");
       trial->route_and_dispatch(stream);

@@ -47,10 +47,7 @@ inline std::vector<kernels::ExpertRuns> expert_cases(int pes) {
     if (o.layout == ExpertLayout::kByExpert) o.most_rows = pes * o.max_tokens * o.top_k;  // an expert twice in a token
     o.transport = static_cast<ExpertTransport>(1 + row[9]);
     o.batches = row[10];
-    if (o.transport == ExpertTransport::kFused) {
-      o.align = 1;
-      o.batches = 0;
-    }
+    if (o.transport == ExpertTransport::kFused) o.batches = 0;
     o.scales_by_group = o.wire != ExpertWire::kType && row[7] == 1;
     runs.input.long_ids = row[6] == 1;
     runs.input.weights = row[7] == 0;

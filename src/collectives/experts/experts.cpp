@@ -44,7 +44,7 @@ Routing shape_of(const ExpertOptions& o, int pes) {
   return r;
 }
 
-/// Whether routing and dispatch can be one kernel.
+/// Whether routing and dispatch can be one kernel: the choices of all PEs fit kChoiceParts parts of kRouteTile words.
 bool can_be_fused(const ExpertOptions& o, const Routing& shape) {
   return o.batches == 0 && RouteDispatch<std::byte>::suits(shape);
 }

@@ -1,10 +1,9 @@
 #pragma once
 /// Every PE's choices to all PEs, and the rows of each expert here in the order (PE from this one on, token, choice).
 ///
-/// No PE counts before it sends, since choices travel as packets to a place of their own. If they are few, each
-/// block reads all and ranks those of one expert, so no block waits for another one. If they are many, each block ranks
-/// a tile for all experts, and the counts of all tiles give each tile its first rows.
-/// Ranks are prefix sums, so the order never depends on timing.
+/// No PE counts before it sends, since choices travel as packets to a place of their own. Few choices are read by every
+/// block, which ranks those of one expert and waits for no other block. Many choices are ranked in tiles by expert, and
+/// the counts of all tiles give each tile its first rows. Ranks are prefix sums, so the order never depends on timing.
 
 #include "base/gpu_kernel.h"
 #include "collectives/experts/choices/expert_rows.h"

@@ -1,7 +1,6 @@
 #pragma once
 /// Rows on their way between PEs as plain stores, with a signal behind each chunk of tokens: the link's whole rate, for
-/// many tokens. Half of the blocks send, or two thirds if they quantise. The others receive, so that rows leave while
-/// others are written to their places.
+/// many tokens. Some blocks send while the others receive, so that rows leave while others are written to their places.
 
 #include "collectives/experts/row_slots.h"
 
@@ -93,12 +92,12 @@ struct RowChunks : RowSlots {
   }
 
  private:
-  /// The senders of a whole call. A single block sends everything before it receives.
+  /// The blocks that send in a whole call. A single block sends everything before it receives.
   template <class Block>
   TANDEM_DEVICE Size senders_of(const Block& block) const {
     return max(1, quantises ? block.count() * 2 / 3 : block.count() / 2);
   }
-  /// Unsigned, which takes a shift alone.
+  /// The division is unsigned, which takes a shift alone.
   template <class T>
   TANDEM_DEVICE static Size whole(Size bytes) {
     return static_cast<Size>(static_cast<std::uint64_t>(bytes) / sizeof(T));

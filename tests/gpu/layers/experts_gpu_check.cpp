@@ -23,8 +23,8 @@ std::vector<kernels::ExpertRuns> cases_for(int pes) {
     runs.rounds = {{"random", 64, 3}, {"one", 17, 2}, {"zipf:1", 64, 1}};
     cases.push_back(runs);
     runs.options.transport = ExpertTransport::kFused;
-    runs.options.align = 1;
     cases.push_back(runs);
+    runs.options.align = 1;
     runs.options.transport = ExpertTransport::kChunks;
     runs.options.batches = 2;
     runs.options.max_tokens = 300;

@@ -121,7 +121,6 @@ struct KeysArgs {
   std::int32_t* counts;        // [rows][keys]: of each tile
   std::int32_t* at;            // [count]: each element's place in the order of keys
   std::int32_t* few;           // [5]: of the last tile
-  Size* tile;                  // elements of one, noted by the kernel
   Size count;
   int keys;
 };
@@ -137,7 +136,6 @@ struct Keys {
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     Size rows = 0;
     for (const Range tile : block.template tiles<std::int32_t>({0, a.count})) {
-      if (rows == 0) block.store_scalar(a.tile, tile.size());
       const auto ranked = block.key_ranks(block.template load<std::int32_t>(a.values, tile), a.keys);
       block.store(a.counts + rows++ * a.keys, {0, a.keys}, ranked.counts);
       block.store(a.at, tile, ranked.ranks);
@@ -179,7 +177,6 @@ struct Keys {
                     device_copy(world, std::vector<std::int32_t>(kCount * kKeys), "counts"),
                     device_copy(world, std::vector<std::int32_t>(kCount), "at"),
                     device_copy(world, std::vector<std::int32_t>(5), "few"),
-                    device_copy(world, std::vector<Size>(1), "tile"),
                     kCount,
                     kKeys};
     Stream stream = world.make_stream("keys");

@@ -131,7 +131,7 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
     // One block sends its chunks before it receives; of two, each does one of them.
     runs.options.blocks = variant.transport == kChunks && variant.rounds.front().routing == "none" ? 1 : 2;
     runs.options.layout = variant.layout;
-    if (variant.layout == ExpertLayout::kSorted && variant.transport != kFused) runs.options.align = 4;
+    if (variant.layout == ExpertLayout::kSorted) runs.options.align = 4;
     runs.rounds = variant.rounds;
     one.make = [runs] { return std::make_unique<ExpertsProgram>(runs); };
     cases.push_back(std::move(one));

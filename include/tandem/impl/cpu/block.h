@@ -58,7 +58,7 @@ class Block : public BlockOps<Block> {
   template <class U, class A, class T>
   Fragment<A> load_as(const T* from, Range range, Site site = Site::here()) {
     static_assert(sizeof(U) <= sizeof(T));
-    core_->require_tile(range.size(), sizeof(T), "load_as", site);
+    core_->require_tile(range.size(), sizeof(U), "load_as", site);
     core_->read(from + range.begin, range.size() * Size{sizeof(T)}, site);
     Fragment<A> result(range.size(), core_->backed(from), core_->layout(sizeof(U)));
     if (result.backed() && !range.empty()) impl::convert_all(result.data(), from + range.begin, range.size());

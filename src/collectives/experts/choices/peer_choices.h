@@ -45,8 +45,8 @@ struct PeerChoices {
     return {begin, tile == 0 ? a.first_words : max(begin, min(begin + kRouteTile, kHeaderWords + choices))};
   }
 
-  /// The part of one of some blocks, which are numbered from 0 on. It keeps the peers' choices, of one tile each, and
-  /// weights for dispatches and combinations.
+  /// Keeps the peers' choices, which are of one tile each, and weights for dispatches and combinations. Some blocks
+  /// share the peers, and have numbers from 0 on.
   template <class Block>
   TANDEM_DEVICE static void receive_peers(Block& block, const RouteArgs& a, Epoch epoch, int member, int members) {
     for (int step = 1 + member; step < block.num_pes(); step += members) {

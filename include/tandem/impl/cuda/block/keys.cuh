@@ -73,9 +73,10 @@ class GroupKeys : public GroupSums<Threads, Barrier, P> {
     T* const shared = of_roles[this->place_of_role()];
     share(shared, table);
     Fragment<T, 4, kVectors> result(at.size(), at.valid());
-    this->place_.each_vector(at, [&](int, int u) {
+    const int size = static_cast<int>(at.size());
+    this->place_.each_vector(at, [&](int number, int u) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) result.set(u, i, at.at(u, i) < 0 ? T{} : shared[at.at(u, i)]);
+      for (int i = 0; i < 4; ++i) result.set(u, i, number + i < size && at.at(u, i) >= 0 ? shared[at.at(u, i)] : T{});
     });
     return result;
   }
