@@ -34,6 +34,7 @@ class Access {
   virtual bool is_read(const Reading&) { return true; }
   virtual void release(const Reading&) {}
   /// Writes data. Returns whether it reads the data later: it has to stay then until all writes so far are in memory.
+  /// That may be so only of data in the memory of an endpoint's room.
   virtual bool write(std::byte* to, View data) = 0;
   /// Writes data that may be packets, whose flags a PE polls: each aligned word of 8 bytes arrives as a whole.
   virtual bool write_packets(std::byte* to, View data) { return !data.empty() && write(to, data); }

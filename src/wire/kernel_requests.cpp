@@ -24,7 +24,8 @@ Size most_bytes_of(cuda::MailData data) {
   return std::numeric_limits<Size>::max();
 }
 
-/// `beside` is the place of data that is not in the slot. Throws InvalidArgument for bytes that would leave the slot or the memory.
+/// `beside` is the place of data that is not in the slot. Throws InvalidArgument for bytes that would leave the slot or
+/// the memory.
 Request request_of(const cuda::MailSlot& slot, std::byte* beside) {
   Request request;
   request.kind = static_cast<Request::Kind>(slot.head & 0xFF);

@@ -18,7 +18,8 @@ using testing::await;
 
 constexpr std::size_t kPassBytes = sizeof(bootstrap::Key);
 
-class FabricConnections : public ::testing::Test {
+/// The parameter is the time for which a thread that receives looks for messages. With 0 there is none.
+class FabricConnections : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     if (::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr) GTEST_SKIP() << "libfabric1 is not installed";
@@ -59,7 +60,6 @@ class FabricConnections : public ::testing::Test {
     });
     return got;
   }
-  void show_data();
   void expect_messages() {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{64}, std::size_t{65}, std::size_t{200'000}})
       for (const int from : {0, 1}) {
@@ -72,28 +72,17 @@ class FabricConnections : public ::testing::Test {
       }
   }
 
-  std::chrono::microseconds search_{0};
+  const std::chrono::microseconds search_{GetParam()};
   std::array<std::unique_ptr<Endpoint>, 2> ends_;
 };
 
-/// A thread receives.
-class ReceivingThreads : public FabricConnections {
- protected:
-  ReceivingThreads() { search_ = std::chrono::microseconds(100); }
-};
-
-TEST_F(FabricConnections, CarryMessages) {
-  connect();
-  expect_messages();
-}
-
-TEST_F(ReceivingThreads, CarryMessages) {
+TEST_P(FabricConnections, CarryMessages) {
   connect();
   expect_messages();
 }
 
 /// Messages in use keep their contents, and others find room again once they are released.
-TEST_F(ReceivingThreads, LeaveMessagesInUse) {
+TEST_P(FabricConnections, LeaveMessagesInUse) {
   connect();
   for (int round = 0; round < 10; ++round) {
     std::vector<View> kept;
@@ -117,32 +106,40 @@ TEST_F(ReceivingThreads, LeaveMessagesInUse) {
   }
 }
 
-TEST_F(ReceivingThreads, AreWokenByEachMessage) {
+TEST_P(FabricConnections, AreWokenByEachMessage) {
   connect();
   expect_messages();
   std::atomic<int> got{0};
+  std::atomic<bool> is_over{false};
   std::thread receiver([&] {
-    while (got < 50) {
-      if (!ends_[1]->poll([&](View) {
-            ++got;
-            return false;
-          }))
-        ends_[1]->wait(1'000'000);
+    while (!is_over) {
+      const bool has_message = ends_[1]->poll([&](View) {
+        ++got;
+        return false;
+      });
+      if (!has_message) ends_[1]->wait(1'000'000);
     }
   });
-  for (int i = 1; i <= 50; ++i) {
+  const auto send = [&](int i) {
     await([&] { return ends_[0]->send(1, Bytes(64), {}, nullptr); });
     if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     await([&] {
       ends_[0]->poll([](View) { return false; });
       return got >= i;
     });
+  };
+  try {
+    for (int i = 1; i <= 50; ++i) send(i);
+  } catch (const std::runtime_error& why) {
+    ADD_FAILURE() << why.what();
   }
+  is_over = true;
+  ends_[1]->wake();
   receiver.join();
 }
 
 /// Before the PEs meet, strangers connect. Some say nothing, some send noise, some leave.
-TEST_F(FabricConnections, MeetAmongStrangers) {
+TEST_P(FabricConnections, MeetAmongStrangers) {
   std::vector<bootstrap::Fd> staying;
   for (std::size_t i = 0; i < 200; ++i) {
     bootstrap::Fd stranger = bootstrap::connect_tcp("127.0.0.1", port(*ends_[i % 2]), bootstrap::Deadline(60));
@@ -160,7 +157,7 @@ TEST_F(FabricConnections, MeetAmongStrangers) {
 }
 
 /// Libfabric would read behind the end of an address that is too short.
-TEST_F(FabricConnections, RefuseAnAddressOfAnotherLength) {
+TEST_P(FabricConnections, RefuseAnAddressOfAnotherLength) {
   Bytes address = ends_[1]->address();
   address.resize(address.size() - 1);
   try {
@@ -172,8 +169,8 @@ TEST_F(FabricConnections, RefuseAnAddressOfAnotherLength) {
 }
 
 /// A caller without the pass is refused, and the PEs meet all the same.
-TEST_F(FabricConnections, RefuseACallerWithoutThePass) {
-  const auto caller = make_fabric_endpoint("127.0.0.1");
+TEST_P(FabricConnections, RefuseACallerWithoutThePass) {
+  const auto caller = make_fabric_endpoint("127.0.0.1", search_);
   Bytes address = ends_[0]->address();
   address[3] ^= std::byte{1};
   caller->connect({address, {}});
@@ -198,9 +195,9 @@ TEST_F(FabricConnections, RefuseACallerWithoutThePass) {
 
 /// Messages to a PE that has gone find no room. Its connection is reported as broken once, whether or not anything is
 /// sent.
-TEST_F(FabricConnections, SendNothingToAPeThatHasGone) {
+TEST_P(FabricConnections, SendNothingToAPeThatHasGone) {
   for (const bool sends : {false, true}) {
-    for (auto& end : ends_) end = make_fabric_endpoint("127.0.0.1");
+    for (auto& end : ends_) end = make_fabric_endpoint("127.0.0.1", search_);
     connect();
     expect_messages();
     ends_[1].reset();
@@ -220,7 +217,7 @@ TEST_F(FabricConnections, SendNothingToAPeThatHasGone) {
 }
 
 /// The connection breaks between two PEs that live. The PE that sends along it finds that, without a message.
-TEST_F(FabricConnections, NoticeThatOneOfThemBroke) {
+TEST_P(FabricConnections, NoticeThatOneOfThemBroke) {
   const std::uint16_t listening = port(*ends_[1]);
   connect();
   expect_messages();
@@ -244,9 +241,9 @@ TEST_F(FabricConnections, NoticeThatOneOfThemBroke) {
 }
 
 /// PE 1 takes no messages, and PE 2 gets all of its own.
-TEST_F(FabricConnections, LeaveRoomForOtherPes) {
+TEST_P(FabricConnections, LeaveRoomForOtherPes) {
   std::array<std::unique_ptr<Endpoint>, 3> all;
-  for (auto& end : all) end = make_fabric_endpoint("127.0.0.1");
+  for (auto& end : all) end = make_fabric_endpoint("127.0.0.1", search_);
   std::vector<Bytes> addresses;
   for (auto& end : all) addresses.push_back(end->address());
   for (std::size_t pe = 0; pe < 3; ++pe) {
@@ -292,7 +289,7 @@ TEST_F(FabricConnections, LeaveRoomForOtherPes) {
 /// A litmus test of two proxies over connections. Each of 64 places gets new data many times, of several lengths. A
 /// reader beside the proxy sees a word, then all data that was put before it. TANDEM_TEST_ROUNDS=1000000 makes as many
 /// rounds.
-void FabricConnections::show_data() {
+TEST_P(FabricConnections, ShowDataToWhoeverSeesItsWord) {
   constexpr Size kPlaces = 64, kPlace = 8192, kPart = kPlaces * kPlace + 16;
   constexpr Size kWord = kPart - 16, kCredit = kPart - 8;
   const char* const text = std::getenv("TANDEM_TEST_ROUNDS");
@@ -341,12 +338,8 @@ void FabricConnections::show_data() {
   EXPECT_EQ(wrong, 0U);
 }
 
-TEST_F(FabricConnections, ShowDataToWhoeverSeesItsWord) { show_data(); }
-
-TEST_F(ReceivingThreads, ShowDataToWhoeverSeesItsWord) { show_data(); }
-
 /// Each wake ends a wait: the one that lasts, or the next.
-TEST_F(FabricConnections, EndAWaitByEachWake) {
+TEST_P(FabricConnections, EndAWaitByEachWake) {
   connect();
   expect_messages();
   std::atomic<int> waits{0};
@@ -361,6 +354,8 @@ TEST_F(FabricConnections, EndAWaitByEachWake) {
   }
   sleeper.join();
 }
+
+INSTANTIATE_TEST_SUITE_P(Searches, FabricConnections, ::testing::Values(0, 100));
 
 }  // namespace
 }  // namespace tandem::wire

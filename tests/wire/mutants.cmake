@@ -43,17 +43,17 @@ tandem_wire_mutant(data_until_it_is_sent proxy/sending "s/&message\\] \\{ messag
                    "Proxies.NoteDataAsSentOnceItIs")
 tandem_wire_mutant(rings proxy/progress "s/if \\(is_awaited\\)/if (is_awaited \\&\\& false)/" "Proxies.RingForThoseWhoWaitAlone")
 tandem_wire_mutant(pass_of_callers fabric/arrivals "s/sodium_memcmp\\(.*\\) == 0/true/"
-                   "FabricConnections.RefuseACallerWithoutThePass")
+                   "*FabricConnections.RefuseACallerWithoutThePass*")
 tandem_wire_mutant(passing proxy/sending "s/for \\(const int pe : busy_\\) has_moved/for (const int pe : busy_) if (pe == busy_.front()) has_moved/; s/^  if \\(!busy_.empty.*//"
                    "SeveralPes.PassAPeThatIsNotReached")
 tandem_wire_mutant(shares_of_readings proxy/requests "s/to.readings < most_put_readings_ - put_readings_/0 * to.readings + put_readings_ < most_put_readings_/"
                    "KernelRequests.PassAPeThatIsNotReached")
-tandem_wire_mutant(shares_of_slots fabric/lane "s/own.slots >= free_.size\\(\\)/free_.empty()/" "FabricConnections.LeaveRoomForOtherPes")
+tandem_wire_mutant(shares_of_slots fabric/lane "s/own.slots >= free_.size\\(\\)/free_.empty()/" "*FabricConnections.LeaveRoomForOtherPes*")
 tandem_wire_mutant(room_beside_answers proxy/answers "s/ && answer_readings_ < most_answer_readings_//" "KernelRequests.FindRoomBesideAnswers")
 tandem_wire_mutant(turns_of_answers proxy/answers "s/^ *first_to_answer_ = .*//" "SeveralPes.AnswerPesInTurns")
 tandem_wire_mutant(bytes_of_early_messages proxy/receiving "s/from.early_bytes > kMostEarly/from.early.size() > 65536/"
                    "SeveralPes.KeepNoMoreBytesThanALostMessageIsWorth")
-tandem_wire_mutant(ends_of_connections fabric/connections "s/kind == FI_SHUTDOWN/false/" "FabricConnections.NoticeThatOneOfThemBroke")
+tandem_wire_mutant(ends_of_connections fabric/connections "s/kind == FI_SHUTDOWN/false/" "*FabricConnections.NoticeThatOneOfThemBroke*")
 tandem_wire_mutant(reports_of_connections proxy/beats "s/now - one.since <= silence/& * 1e9/"
                    "SeveralPes.ReportAConnectionThatHasBeenBrokenForATime")
 tandem_wire_mutant(end_of_gets proxy/host_calls "s/is_writing_answer_.load\\(.*\\)\\)/false)/" "SeveralPes.WriteNothingOnceGetsAreOver")
@@ -61,5 +61,8 @@ tandem_wire_mutant(messages_in_use proxy/receiving "s/return stays_in_use_;/retu
 tandem_wire_mutant(writes_before_release proxy/receiving "s/setup_.access->are_written\\(/kept_.front().writes \\&\\& (/"
                    "KernelRequests.AreWrittenFromMessagesInUse")
 tandem_wire_mutant(order_behind_flushes proxy/requests "s/  if \\(waits_for_flush.*//" "SeveralPes.AwaitAFlushBeforeLaterRequestsToOthers")
-tandem_wire_mutant(answers_that_give_way proxy/answers "s/if \\(is_answer_without_reading\\(\\)\\) end_reading.*//"
+tandem_wire_mutant(answers_that_give_way proxy/answers "s/ \\|\\| gives_way\\(answer\\)//"
                    "KernelRequests.AreAnsweredBesidePesThatTakeTheirTime")
+tandem_wire_mutant(order_behind_earlier_flushes proxy/requests "s/if \\(!flushed.empty\\(\\)\\) orderings_/if (request.precedes_later \\&\\& !flushed.empty()) orderings_/"
+                   "SeveralPes.AwaitAFlushBeforeLaterRequestsToOthers")
+tandem_wire_mutant(wakes_of_messages fabric/arrivals "s/if \\(has_message\\) wake_\\(\\);//" "*FabricConnections.AreWokenByEachMessage*")

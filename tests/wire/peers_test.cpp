@@ -77,6 +77,7 @@ TEST(SeveralPes, AwaitAFlushBeforeLaterRequestsToOthers) {
   pes.post(0, with_word(put(1, &value, 0, 8), 5));
   pes.post(0, with_word(put(2, &value, 0, 8), 1));
   await([&] { return pes.word(2, kLastWord) == 1; });
+  pes.post(0, {.kind = Request::Kind::kFlush});  // asks the PEs, so the next one does not
   const std::uint64_t flush = pes.post(0, {.kind = Request::Kind::kFlush, .precedes_later = true});
   pes.post(0, with_word(put(2, &value, 0, 8), 2));
   // Requests that may go have gone when PE 0 gives the second answer.

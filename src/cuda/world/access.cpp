@@ -47,10 +47,10 @@ void GpuAccess::allocate() {
   read_to_ = pinned_memory<std::byte>(kReadings * most_);
   for (int i = kReadings - 1; i >= 0; --i) free_.push_back(read_to_ + i * most_);
   write_from_ = pinned_memory<std::byte>(kSections * kMessagesOfSection * most_);
-  if (room_.memory != nullptr) {
-    check(cudaHostRegister(room_.memory.get(), room_.memory_bytes, cudaHostRegisterDefault), "cudaHostRegister");
-    is_registered_ = true;
-  }
+  // Without it, as where little memory may be locked, all data is staged.
+  if (room_.memory != nullptr)
+    is_registered_ = cudaHostRegister(room_.memory.get(), room_.memory_bytes, cudaHostRegisterDefault) == cudaSuccess;
+  if (room_.memory != nullptr && !is_registered_) cudaGetLastError();
   for (cudaStream_t* const stream : {&reading_, &writing_})
     check(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "cudaStreamCreate");
   check(cudaMalloc(&mail_.posted, 2 * sizeof(std::uint64_t)), "cudaMalloc");
@@ -68,10 +68,13 @@ void GpuAccess::allocate() {
 void GpuAccess::free_all() noexcept {
   try {
     const DeviceGuard current(device_);
+    if (is_registered_) {
+      cudaStreamSynchronize(writing_);  // copies may still read messages
+      cudaHostUnregister(room_.memory.get());
+    }
     for (const cudaStream_t stream : {reading_, writing_})
       if (stream != nullptr) cudaStreamDestroy(stream);
     cudaFree(mail_.posted);
-    if (is_registered_) cudaHostUnregister(room_.memory.get());
     cudaFreeHost(write_from_);
     cudaFreeHost(read_to_);
     cudaFreeHost(pinned_);

@@ -32,8 +32,7 @@ Owned<fid_ep> make_end(const fi_info& description, const Lane& lane, fid_eq* eve
 }
 
 Arrivals::Arrivals(const fi_info& info, fid_fabric* fabric)
-    : info_(info),
-      pass_(bootstrap::random_key()),
+    : pass_(bootstrap::random_key()),
       lane_(info, fabric, 0, kReceives),
       events_(make_events(fabric)),
       receiver_(make_receiver(info, lane_)) {

@@ -40,9 +40,9 @@ class Passage {
 
 /// A PE listens until all others have connected. Who connects has to know the pass, which is a part of the address.
 ///
-/// Reading a socket copies the data once, which takes as long as writing one. So a computer with spare processors has a
-/// thread for it: the proxy then writes its messages meanwhile. Only that thread uses libfabric's objects of this
-/// class, from `start` on.
+/// Reading a socket copies the data once, which takes as long as writing one. So where proxies look for work, a thread
+/// receives: the proxy writes its messages meanwhile. Only that thread uses libfabric's objects of this class, from
+/// `start` on.
 class Arrivals {
  public:
   Arrivals(const fi_info& info, fid_fabric* fabric);
@@ -74,7 +74,6 @@ class Arrivals {
   void read_events();
   void admit(fi_info* caller, View pass);
 
-  const fi_info& info_;
   const bootstrap::Key pass_;
   Lane lane_;
   Owned<fid_eq> events_;

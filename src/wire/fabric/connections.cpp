@@ -57,6 +57,8 @@ class Connections final : public Endpoint {
  private:
   static constexpr std::size_t kSends = 16;
   static constexpr unsigned kPollsOfLook = 32;
+  /// The thread that receives is woken by messages, so it need not look for them as long as the proxy of a GPU does.
+  static constexpr std::chrono::microseconds kMostSearch{100};
 
   /// The connection to a PE.
   struct Peer {
@@ -95,7 +97,7 @@ void Connections::connect(const std::vector<Bytes>& addresses) {
                  fmt::format("connection to PE {}", pe));
   }
   is_calling_ = missing_ > 0;
-  arrivals_.start(missing_, search_, [this] { sleep_.wake(); });
+  arrivals_.start(missing_, std::min(search_, kMostSearch), [this] { sleep_.wake(); });
 }
 
 /// Carries on with connections that are not there yet, and notes those that have ended.

@@ -21,7 +21,7 @@ Lane::Lane(const fi_info& info, fid_fabric* fabric, std::size_t sends, std::size
   check_fabric(::fi_control(&done_->fid, FI_GETWAIT, &done_fd_), "completions");
   most_injected_ = std::min(info_.tx_attr->inject_size, small_.size());
   const std::size_t bytes = (sends + receives) * kRoom;
-  memory_.reset(new std::byte[bytes]);  // a page that no message needs is never touched
+  memory_.reset(new std::byte[bytes]);  // a page is touched by its first message, or where a GPU registers all
   if ((info_.domain_attr->mr_mode & FI_MR_LOCAL) != 0)
     region_ = opened<fid_mr>("memory", [&](auto** to) {
       return ::fi_mr_reg(domain_.get(), memory_.get(), bytes, FI_SEND | FI_RECV, 0, 0, 0, to, nullptr);

@@ -58,7 +58,7 @@ void check_address(const std::vector<Bytes>& addresses, std::size_t pe, std::siz
 /// Endpoints that send messages to addresses: of every provider, perhaps by layers of libfabric.
 std::unique_ptr<Endpoint> make_datagram_endpoint(const std::string& provider, const std::string& address);
 /// Endpoints with a connection for each direction of two PEs: of a provider that has such connections. With a `search`
-/// above 0 a thread receives, which looks for messages for so long before it sleeps.
+/// above 0 a thread receives.
 std::unique_ptr<Endpoint> make_connected_endpoint(const std::string& provider, const std::string& address,
                                                   std::chrono::microseconds search);
 

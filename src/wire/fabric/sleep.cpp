@@ -4,8 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <vector>
 
 #include "bootstrap/protocol/socket.h"
 

@@ -48,25 +48,26 @@ bool Proxy::send_answers() {
 
 bool Proxy::send_answer(Answer& answer) {
   if (!is_ready(answer)) return false;
-  if (!send(answer.header, answer.data_to_send())) {
-    if (is_answer_without_reading()) end_reading(answer);
-    return false;
-  }
-  end_reading(answer);
-  return true;
+  const bool is_sent = send(answer.header, answer.data_to_send());
+  if (is_sent || gives_way(answer)) end_reading(answer);
+  return is_sent;
 }
 
 void Proxy::end_reading(Answer& answer) {
   if (!answer.reading) return;
   setup_.access->release(*answer.reading);
   answer.reading.reset();
+  answer.held_up.reset();
   --answer_readings_;
 }
 
-/// Returns whether an answer waits for a reading that others have. One that finds no room then gives its own up, and
-/// reads again later. So PEs that take their answers slowly hold up no other one.
-bool Proxy::is_answer_without_reading() const {
-  if (answer_readings_ < most_answer_readings_) return false;
+/// Returns whether an answer that finds no room gives its reading up, to read again later: it has held the reading for
+/// a time, and another PE's answer waits for one. So PEs that take their answers slowly hold up no other one.
+bool Proxy::gives_way(Answer& answer) const {
+  constexpr std::chrono::milliseconds patience{1};
+  const auto now = std::chrono::steady_clock::now();
+  if (!answer.held_up) answer.held_up = now;
+  if (answer_readings_ < most_answer_readings_ || now - *answer.held_up < patience) return false;
   return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
     if (peer.answers.empty()) return false;
     const Answer& first = peer.answers.front();

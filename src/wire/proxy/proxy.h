@@ -60,7 +60,7 @@ class Proxy {
   bool send_answer(Answer& answer);
   bool is_ready(Answer& answer);
   void end_reading(Answer& answer);
-  bool is_answer_without_reading() const;
+  bool gives_way(Answer& answer) const;
   bool take_request();
   void queue(const Request& request);
   void queue_for(int pe, const Current& current);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -61,6 +62,7 @@ struct Answer {
   Bytes own = {};
   std::optional<Reading> reading = {};
   std::uint64_t writes = 0;  ///< the mark of writes that have to be in memory before
+  std::optional<std::chrono::steady_clock::time_point> held_up = {};  ///< since when it finds no room
 
   /// Returns the data, which has been read.
   View data_to_send() const {
@@ -91,10 +93,12 @@ struct KeptMessage {
   std::optional<std::uint64_t> writes = {};  ///< the mark of its writes, once there is one
 };
 
-/// A flush that later requests to other PEs wait for.
+/// A flush that some PEs have not answered.
 struct Ordering {
   std::uint64_t request = 0;  ///< its number
-  std::vector<int> pes;       ///< that have not answered
+  std::vector<int> pes;       ///< those PEs
+  /// Requests with greater numbers wait for these PEs, unless they go to one of them alone.
+  std::uint64_t binds_behind = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// A connection that has broken.

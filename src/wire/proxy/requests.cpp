@@ -51,7 +51,9 @@ void Proxy::queue(const Request& request) {
       flushed.push_back(pe);
     }
     progress.unsent = progress.unanswered = static_cast<Size>(flushed.size());
-    if (request.precedes_later && !flushed.empty()) orderings_.push_back({number, flushed});
+    if (!flushed.empty()) orderings_.push_back({number, flushed});
+    if (request.precedes_later)
+      for (Ordering& one : orderings_) one.binds_behind = std::min(one.binds_behind, number);
   } else if (request.kind == Request::Kind::kPut) {
     queue_for(request.pe, {request, number});
     progress.unsent = messages_of(request.bytes, piece_of(request.bytes));
@@ -92,7 +94,7 @@ bool Proxy::waits_for_flush(const Current& current) const {
   if (current.request.kind == Request::Kind::kFlush) return false;
   const auto is_other = [&](int pe) { return pe != current.request.pe; };
   return std::any_of(orderings_.begin(), orderings_.end(), [&](const Ordering& ordering) {
-    return ordering.request < current.number && std::any_of(ordering.pes.begin(), ordering.pes.end(), is_other);
+    return ordering.binds_behind < current.number && std::any_of(ordering.pes.begin(), ordering.pes.end(), is_other);
   });
 }
 
