@@ -83,7 +83,9 @@ std::unique_ptr<AllReduceNormPlan> make_all_reduce_norm(World& world, const AllR
   if (options.blocks == 0) {
     const Size parts = chosen.about.splits_rows ? count_row_parts(options.hidden, size_of(options.type)) : 1;
     complete.blocks = static_cast<int>(std::clamp<Size>(std::max<Size>(rows, 1) * parts, 1, most_blocks));
-    if (tuned && tuned->blocks > 0) complete.blocks = std::min(complete.blocks, tuned->blocks);
+    // A table may be of shorter rows with as many bytes. A row has a block for each of its parts.
+    if (tuned && tuned->blocks > 0)
+      complete.blocks = std::min(complete.blocks, std::max(tuned->blocks, static_cast<int>(parts)));
   }
   log_line(team.me == 0 ? LogLevel::kInfo : LogLevel::kTrace, [&] { return describe(complete); });
   detail::NotedAllocations allocations = world.note_allocations();
