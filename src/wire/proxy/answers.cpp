@@ -61,8 +61,8 @@ void Proxy::end_reading(Answer& answer) {
   --answer_readings_;
 }
 
-/// Returns whether an answer that finds no room gives its reading up, to read again later. It has held the reading for a
-/// time then, and another PE's answer waits for one. So PEs that take their answers slowly hold up no other one.
+/// Returns whether an answer that finds no room gives its reading up, to read again later. It has held the reading for
+/// a time then, and another PE's answer waits for one. So PEs that take their answers slowly hold up no other one.
 bool Proxy::gives_way(Answer& answer) const {
   constexpr std::chrono::milliseconds patience{1};
   const auto now = std::chrono::steady_clock::now();

@@ -6,16 +6,22 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "collectives/all_reduce_norm/algorithms.h"
+#include "collectives/all_reduce_norm/row_parts.h"
 #include "gpu/counted_check.h"
 #include "support/norm_cases.h"
 
 int main(int argc, char** argv) {
   using namespace tandem;
   const int only = argc > 1 ? std::atoi(argv[1]) : 0;
-  // PEs that share a GPU have fewer blocks than some cases name.
+  // PEs that share a GPU have fewer blocks than some cases name, and than the longest rows have parts.
   const auto start = [](World& world) {
     return [&world](kernels::NormRuns runs) {
-      runs.options.blocks = std::min(runs.options.blocks, world.machine().gpu.sm_count);
+      AllReduceNormOptions& o = runs.options;
+      const int most = world.machine().gpu.sm_count;
+      o.blocks = std::min(o.blocks, most);
+      if (kernels::named_norm(o.algorithm).about.splits_rows)
+        o.hidden = std::min(o.hidden, (o.blocks > 0 ? o.blocks : most) * kernels::kPartBytes / size_of(o.type));
       return kernels::wrong_of_runs(world, runs);
     };
   };
