@@ -159,7 +159,8 @@ def overview():
     lines = ["| what | machine | date | rows | ahead or level | fastest peer's time over Tandem's: median | least | most |",
              "|---|---|---|---|---|---|---|---|"]
     for theme in filter(lambda theme: theme.is_in_overview, THEMES.values()):
-        date = load(theme.file, theme.key)[0]["date"]
+        of_file = load(theme.file, theme.key)[0]["date"]
+        date = max(row.get("date", of_file) for row, _, _ in theme.rows())
         ratios = sorted(theme.ratios())
         ahead = sum(ratio * LEVEL >= 1 for ratio in ratios)
         lines.append(f"| {theme.title} | {theme.machine} | {date} | {len(ratios)} | {ahead} | "
