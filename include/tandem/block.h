@@ -69,9 +69,10 @@ class FewContract {
   TANDEM_DEVICE int count() const;
   /// Returns scalar i.
   TANDEM_DEVICE T at(int i) const;
-  /// Returns f(x) for every scalar, or f(x, y) for every pair.
+  /// Returns f(x) for every scalar.
   template <class F>
   TANDEM_DEVICE FewContract map(F f) const;
+  /// Returns f(x, y) for every pair of scalars with the same index.
   template <class U, class F>
   TANDEM_DEVICE FewContract zip(const FewContract<U>& other, F f) const;
   /// Returns a word with bit i set if f(x) holds for scalar i.

@@ -48,7 +48,8 @@ bool PlainGemms::takes(const Gemm& gemm) {
   if (gemm.bias != nullptr || gemm.activation != Activation::kNone) return false;
   if (scales.a != nullptr || scales.b != nullptr || scales.c != nullptr || scales.out != nullptr) return false;
   // Operators keep their own kernels of fp8, whose sums are more precise.
-  if (gemm.type == DType::kE4M3 || !CublasLt::has_types(plain(gemm))) return false;
+  if (gemm.type == DType::kE4M3 || gemm.out_type == DType::kE4M3) return false;
+  if (!CublasLt::has_types(plain(gemm))) return false;
   const DuringCapture allowed;
   return load(gemm) && cublas_->has(plain(gemm));
 }
