@@ -40,7 +40,7 @@ constexpr NormVariant kNormVariants[] = {
     {"row", 40, NormPlaces::kSumInInput, Quantisation::kRow, false, 0, 600},
     {"pieces", 300, NormPlaces::kSumInResidual, Quantisation::kNone, false, 512},
     {"groups", 300, NormPlaces::kSeparate, Quantisation::kGroup, false, 512, 600},
-    {"long", 500, NormPlaces::kSumInInput, Quantisation::kRow, false, 512, 4200},
+    {"long", 500, NormPlaces::kSumInInput, Quantisation::kRow, false, 512, 1300},
     {"sharded", 40, NormPlaces::kSeparate, Quantisation::kStatic, true},
 };
 
