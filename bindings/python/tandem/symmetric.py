@@ -9,6 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _c, errors
+from ._dlpack import bytes_tensor
 from ._library import shown, whole_option
 from ._memory import ITEM_BYTES, Memory
 
@@ -112,24 +113,8 @@ class Buffer:
         if math.prod(self.shape) == 0:
             return torch.empty(self.shape, dtype=dtype)
         size = math.prod(self.shape) * ITEM_BYTES[self.of.dtype]
-        if self.of.world.device == "gpu":
-            bits = Bytes(self, size)
-            return torch.as_tensor(bits, device="cuda").view(dtype).reshape(self.shape)
-        memory = (ctypes.c_ubyte * size).from_address(self._address)
-        memory.owner = self  # type: ignore[attr-defined]
-        return torch.frombuffer(memory, dtype=dtype).reshape(self.shape)
-
-
-class Bytes:
-    """The bytes of a buffer of a GPU, whose element type CUDA's array interface may not know."""
-
-    def __init__(self, buffer: Buffer, size: int) -> None:
-        self.buffer = buffer
-        self.__cuda_array_interface__ = {
-            **buffer.__cuda_array_interface__,
-            "typestr": "|u1",
-            "shape": (size,),
-        }
+        gpu = torch.cuda.current_device() if self.of.world.device == "gpu" else None
+        return bytes_tensor(self._address, size, gpu, self).view(dtype).reshape(self.shape)
 
 
 class Symmetric:
