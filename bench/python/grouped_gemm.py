@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import grouped_peers
 import torch
 
 TILE = 128
@@ -362,6 +363,25 @@ def bf16_forms(
         rows_of(few, problem.counts, sorted_a, few_a)
         few_c = torch.empty(few.rows, problem.n, device="cuda", dtype=torch.bfloat16)
         made["few"] = (lambda: library.call(few, few_a, b, few_c), few_c, few)
+    made |= others(problem, table, a, b, forms)
+    return made
+
+
+def others(problem: Problem, table: Table, a: torch.Tensor, b: torch.Tensor, forms: list[str],
+           scales: tuple[torch.Tensor, torch.Tensor] | None = None) -> dict:  # fmt: skip
+    """The forms of grouped_peers that were asked for and are there, each with a C of its own."""
+    suffix, made = "" if scales is None else " blocks", {}
+    for name in ("deep_gemm", "triton"):
+        if name not in forms:
+            continue
+        c = torch.empty(table.rows, problem.n, device="cuda", dtype=torch.bfloat16)
+        if name == "deep_gemm":
+            groups = grouped_peers.groups_of_rows(table.starts, problem.counts, table.rows)
+            call = grouped_peers.deep_gemm_call(a, b, c, groups, scales)
+        else:
+            call = grouped_peers.triton_call(a, b, c, table.panels, int(table.count), scales)
+        if call is not None:
+            made[name + suffix] = (call, c, table)
     return made
 
 
@@ -388,6 +408,11 @@ def fp8_forms(
         made["fp8 blocks" + suffix] = (lambda: library.call(of, a, b, c, scales=blocks), c, of)
 
     add("", table)
+    if {"deep_gemm", "triton"} & set(forms):
+        a = torch.zeros(table.rows, k, device="cuda").to(fp8)
+        rows_of(table, problem.counts, sorted_a.view(torch.uint8), a.view(torch.uint8))
+        of_a = torch.full((table.rows, steps), 0.5, device="cuda")
+        made |= others(problem, table, a, b, forms, (of_a, of_blocks))
     if "few" in forms:
         add(", few", table_of(problem.counts, together, FEW[1]))
     return made
@@ -483,8 +508,8 @@ def main() -> int:
     parser.add_argument("--sms", type=int, default=0, help="SMs of Tandem's GEMM; 0: all")
     parser.add_argument("--together", type=int, default=16, help="panels that are computed column by column")
     parser.add_argument("--out", help="file for the rows, in JSON")
-    parser.add_argument("--forms", nargs="+", choices=("sorted", "rows", "few"), default=["sorted", "rows"],
-                        help="of A and of tiles")
+    parser.add_argument("--forms", nargs="+", choices=("sorted", "rows", "few", "deep_gemm", "triton"), default=["sorted", "rows"],
+                        help="of A and of tiles, and peers of grouped_peers.py")
     parser.add_argument("--types", nargs="+", choices=("bf16", "fp8"), default=["bf16", "fp8"], help="of A and B")
     options = parser.parse_args()
     library = Library(options.library, options.sms)
