@@ -67,10 +67,12 @@ class ScaledMainloop : public Loads {
     const int group = group_of(tile);
     const int row = tile.row + thread / kGroup * 64 + thread % kGroup / 32 * 16 + thread % 32 / 4;
     const int block = tile.column * 2;
+    // B's scales are the same in all threads. In uniform registers each step would wait for the next step's.
+    const int zero = static_cast<int>(zero_of_thread());
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       a_[i] = min(row + 8 * i, s.rows - 1) * s.steps;
-      b_[i] = (group * s.blocks_of_n + min(block + i, s.blocks_of_n - 1)) * s.steps;
+      b_[i] = (group * s.blocks_of_n + min(block + i, s.blocks_of_n - 1)) * s.steps + zero;
     }
   }
 
