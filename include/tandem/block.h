@@ -142,6 +142,11 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Copies `count` elements between local or reachable arrays that do not overlap.
   template <class T>
   TANDEM_DEVICE void copy(T* to, const std::type_identity_t<T>* from, Size count);
+  /// Does the same by the bulk copy engine, whose bytes in flight take no registers, so a role of one warp is enough.
+  /// GPUs have the engine from compute capability 9 on, for kernels with kBulkRoles and arrays at multiples of 16
+  /// bytes. Elsewhere it is `copy`.
+  template <class T>
+  TANDEM_DEVICE void copy_bulk(T* to, const std::type_identity_t<T>* from, Size count);
   /// Returns op(a, b), element by element; see reduce_op.h.
   template <class A>
   TANDEM_DEVICE FragmentContract<A> combine(ReduceOp op, const FragmentContract<A>& a,
