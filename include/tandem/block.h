@@ -7,7 +7,8 @@
 ///
 /// A kernel that puts and gets packets also has `using Packet = P`, their type, which determines the layout of
 /// fragments. A kernel with `static constexpr bool kEpochFirst = true` accesses no memory and no signal before
-/// next_epoch.
+/// next_epoch. A kernel with `static constexpr int kBulkRoles = N` has shared memory on GPUs with which its first N
+/// roles, or its block, copy in bulk (copy_bulk).
 ///
 /// A Block is a thread block seen as one actor. All its operations are block-cooperative, control flow is uniform, and
 /// portable code has no threadIdx. The smallest actor is a role of one warp; no operation belongs to a single thread.

@@ -14,10 +14,10 @@ namespace tandem::cuda {
 
 /// The shared memory of one actor that copies in bulk.
 struct alignas(128) BulkRing {
-  static constexpr int kPlaces = 4;
+  static constexpr int kPlaces = 6;
   static constexpr unsigned kPieceBytes = 4096;  // a multiple of 16
-  /// The last so many stores may still read their places while the place before them is filled again.
-  static constexpr int kUnread = 1;
+  /// So many stores may still read their places when the one before them has its next piece.
+  static constexpr int kUnread = 2;
   static_assert(kUnread < kPlaces);
 
   std::byte pieces[kPlaces][kPieceBytes];
@@ -85,7 +85,7 @@ __device__ inline void end_ring(BulkRing& ring) {
 }
 
 /// Copies between global arrays at multiples of 16 bytes; `bytes` is one too. It is one thread's, whose earlier
-/// accesses, and what they have acquired, come before. What it releases later comes after. A call costs little beside
+/// accesses, and what they have acquired, come before. A later release covers it. A call costs little beside
 /// the bytes, and its registers are free for the caller's values.
 __device__ __noinline__ inline void copy_through(BulkRing& ring, std::byte* to, const std::byte* from, Size bytes) {
   constexpr Size kPiece = BulkRing::kPieceBytes;
