@@ -128,12 +128,9 @@ class GroupMemory : public GroupState<Threads, Barrier, P> {
       auto* const target = reinterpret_cast<std::byte*>(to);
       const auto* const source = reinterpret_cast<const std::byte*>(from);
       const Size bytes = count * Size{sizeof(T)}, whole = bytes / 16 * 16;
-      fence_proxy_async_all();  // for this thread's accesses, and below for all that the barrier orders
+      fence_proxy_async_all();  // for this thread's accesses; the copy has one for what the barrier orders
       this->sync();
-      if (this->thread_ == 0) {
-        fence_proxy_async_all();
-        copy_through(bulk_rings[this->number_of_role()], target, source, whole);
-      }
+      if (this->thread_ == 0) copy_through(bulk_rings[this->number_of_role()], target, source, whole);
       copy_elements<Threads>(this->thread_, target + whole, source + whole, bytes - whole);
       this->sync();
       return;
