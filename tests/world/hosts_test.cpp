@@ -69,6 +69,7 @@ class OnHosts : public ::testing::TestWithParam<Shape> {
 TEST_P(OnHosts, Collectives) { expect_good_ends(start("collectives", GetParam())); }
 TEST_P(OnHosts, Operators) { expect_good_ends(start("operators", GetParam())); }
 TEST_P(OnHosts, Splits) { expect_good_ends(start("split_between_hosts", GetParam())); }
+TEST_P(OnHosts, SealedCollectives) { expect_good_ends(start("collectives", GetParam(), {"TANDEM_SEAL=all"})); }
 TEST_P(OnHosts, SealedOperators) { expect_good_ends(start("operators", GetParam(), {"TANDEM_SEAL=all"})); }
 
 class FailuresBetweenHosts : public ::testing::TestWithParam<const char*> {
@@ -94,8 +95,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, FailuresBetweenHosts,
                                            "learn_of_the_end", "cannot_begin", "cannot_load", "fork_within",
                                            "survive_a_kill", "miss_a_call", "differ_between_hosts", "differ_in_order",
                                            "differ_in_collective", "differ_on_devices", "exhaust_the_heap",
-                                           "register_between_hosts", "grow_between_hosts", "keep_handlers",
-                                           "have_no_port"),
+                                           "exhaust_addresses", "register_between_hosts", "grow_between_hosts",
+                                           "keep_handlers", "have_no_port"),
                          [](const auto& one) { return std::string(one.param); });
 
 /// Layers of libfabric keep their ports open.

@@ -290,6 +290,13 @@ void exhaust_the_heap(const PeerPlace& place) {
   check_all_reduce(process.world());
 }
 
+/// Parts that do not fit the addresses of a process.
+void exhaust_addresses(const PeerPlace& place) {
+  WorldOptions large = options();
+  large.heap_limit_bytes = Size{30} << 40;
+  expect_error<InvalidArgument>("3 PEs x 307", [&] { WorldProcess(place.id, place.pe, place.pes, large); });
+}
+
 void report(const std::vector<std::string>& wrong) {
   for (const std::string& one : wrong) std::cout << one << std::endl;
   if (!wrong.empty()) throw std::runtime_error("wrong results");
@@ -297,8 +304,13 @@ void report(const std::vector<std::string>& wrong) {
 
 void run_all_collectives(const PeerPlace& place) {
   WorldProcess process(place.id, place.pe, place.pes, host_options());
-  const auto cases = collective_cases(place.pes, place.pes == 3);
-  report(run_collectives(process.world(), process.world().team().one_node() ? cases : between_nodes(cases)));
+  std::vector<RoundsCase> cases = collective_cases(place.pes, place.pes == 3);
+  if (process.world().team().one_node()) return report(run_collectives(process.world(), cases));
+  if (place.pes == 4) {
+    const std::vector<RoundsCase> large = large_cases(place.pes);
+    cases.insert(cases.end(), large.begin(), large.end());
+  }
+  report(run_collectives(process.world(), between_nodes(cases)));
 }
 
 void run_all_operators(const PeerPlace& place) {
@@ -325,6 +337,7 @@ const Programs& programs() {
       {"differ", [](const PeerPlace& place) { differ(place, false); }},
       {"differ_on_devices", [](const PeerPlace& place) { differ(place, true); }},
       {"exhaust_the_heap", exhaust_the_heap},
+      {"exhaust_addresses", exhaust_addresses},
       {"collectives", run_all_collectives},
       {"operators", run_all_operators},
   };
