@@ -40,7 +40,8 @@ struct WorldOptions {
   /// Initial capacity of each PE's symmetric heap for data. The same on all PEs.
   Size heap_bytes = Size{4} << 30;
   /// Maximum capacity. If a symmetric allocation does not fit, all PEs add at least as much memory behind the heap.
-  /// Addresses and captured graphs stay valid. 0: no growth. The same on all PEs.
+  /// Addresses and captured graphs stay valid. Each process reserves addresses for it once for every PE, at most 64 TiB
+  /// in all. 0: no growth. The same on all PEs.
   Size heap_limit_bytes = 0;
   /// The part of the heap that holds signals and packets; 0: 256 MiB. It does not grow, and larger packets lie with the
   /// data. The same on all PEs.

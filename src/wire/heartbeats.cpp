@@ -8,6 +8,8 @@ constexpr std::chrono::milliseconds kBeat{250};
 /// The time between heartbeats while the PE waits. Waits of other hosts take it for one that goes on (kStaleNs).
 constexpr std::chrono::milliseconds kBeatOfWait{25};
 constexpr std::chrono::milliseconds kRead{5};
+/// A PE is reported with another one of its host that is silent, after this part of the time.
+constexpr double kOfTheSameHost = 0.8;
 
 }  // namespace
 
@@ -66,13 +68,21 @@ void Heartbeats::report_silence(Clock::time_point now) {
   const auto is_silent = [&](int pe, std::chrono::duration<double> limit) {
     return known(pe).is_lost || (was_heard(pe) && now - known(pe).heard > limit);
   };
-  std::vector<int> silent;
-  for (int pe = 0; pe < pes_; ++pe) {
-    if (was_away && was_heard(pe)) known(pe).heard = now;
+  const auto is_new = [&](int pe, std::chrono::duration<double> limit) {
     const int hearer = me_ - me_ % setup_.host_size + pe % setup_.host_size;
     const bool is_known = is_on_this_host(pe) || hearer == me_ || !is_silent(hearer, silence_ / 2);
-    if (is_known && !known(pe).is_lost && is_silent(pe, silence_)) silent.push_back(pe);
+    return is_known && !known(pe).is_lost && is_silent(pe, limit);
+  };
+  std::vector<bool> is_touched(static_cast<std::size_t>(pes_), false);  // hosts, by their first PE
+  const auto first_of_host = [&](int pe) { return static_cast<std::size_t>(pe - pe % setup_.host_size); };
+  for (int pe = 0; pe < pes_; ++pe) {
+    if (was_away && was_heard(pe)) known(pe).heard = now;
+    if (is_new(pe, silence_)) is_touched[first_of_host(pe)] = true;
   }
+  // If the link of a host is cut, its other PEs were last heard a heartbeat earlier or later.
+  std::vector<int> silent;
+  for (int pe = 0; pe < pes_; ++pe)
+    if (is_touched[first_of_host(pe)] && is_new(pe, kOfTheSameHost * silence_)) silent.push_back(pe);
   if (silent.empty()) return;
   for (const int pe : silent) known(pe).is_lost = true;
   setup_.on_silence(silent);

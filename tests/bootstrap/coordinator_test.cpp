@@ -114,6 +114,13 @@ TEST(CoordinatorTest, WhoIsGoneIsNamedToTheOthers) {
   EXPECT_TRUE(coordinator.take_messages().empty());
 }
 
+TEST(CoordinatorTest, TheHostOfWhoIsGoneIsNamedIfThereAreSeveral) {
+  Coordinator coordinator;
+  for (int pe = 0; pe < 4; ++pe) coordinator.join(pe, 4, pe < 2 ? "a" : "b");
+  coordinator.lose(3, "killed");
+  EXPECT_EQ(failure_in(coordinator).second, "PE 3 (host b) is gone: killed");
+}
+
 TEST(CoordinatorTest, LeavingIsNoFailureUnlessSomebodyWaits) {
   Coordinator coordinator = coordinator_of(3);
   coordinator.leave(1);

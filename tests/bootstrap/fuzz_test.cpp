@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "bootstrap/local/environment.h"
 #include "bootstrap/local/fd_exchange.h"
 #include "bootstrap/protocol/handshake.h"
 #include "bootstrap/rendezvous/id_contents.h"
@@ -37,7 +38,7 @@ class Stranger {
     if (!challenge) return;
     const SessionKeys keys = session_keys(secret, nonce, nonce_of(*challenge));
     out.set_key(keys.to_host);
-    send(out.frame(Kind::kJoin, Writer().u32(pe).u32(size).result()));
+    send(out.frame(Kind::kJoin, Writer().u32(pe).u32(size).text(name_of_host()).result()));
     writer_ = out;
   }
   void send(View bytes) {

@@ -57,7 +57,7 @@ TEST(Curve, IsLinearBetweenPointsAndConstantOutside) {
 
 TEST(Machines, AllBuiltinModelsLoad) {
   EXPECT_THAT(machine_names(),
-              ::testing::ElementsAre("h100x8", "h100x8-rail", "h200x2", "h200x2-calibrated", "h200x4",
+              ::testing::ElementsAre("h100x8", "h100x8-proxy", "h100x8-rail", "h200x2", "h200x2-calibrated", "h200x4",
                                      "h200x4-calibrated", "h200x8", "h800x8", "host", "mi300x8", "pcie-2numa"));
   for (const std::string& name : machine_names()) {
     const Machine machine = load_machine(name);
@@ -128,7 +128,7 @@ TEST(Machines, AnUnknownNameIsToldWhatThereIs) {
       FAIL() << name;
     } catch (const InvalidArgument& error) {
       EXPECT_THAT(error.what(), HasSubstr(std::string("machine: '") + name + "' given"));
-      EXPECT_THAT(error.what(), HasSubstr("h100x8, h100x8-rail, h200x2"));
+      EXPECT_THAT(error.what(), HasSubstr("h100x8, h100x8-proxy, h100x8-rail, h200x2"));
     }
   }
 }

@@ -83,6 +83,10 @@ class Heart : public ::testing::Test {
     const std::lock_guard lock(mutex_);
     return lost_.contains({pe, other});
   }
+  std::vector<int> first_losses(int pe) {
+    const std::lock_guard lock(mutex_);
+    return first_losses_[pe];
+  }
   std::uint64_t look_of(int other, int pe) {
     const std::lock_guard lock(mutex_);
     return looks_[{pe, other}];
@@ -102,12 +106,14 @@ class Heart : public ::testing::Test {
     heartbeat.on_silence = [this, pe](const std::vector<int>& pes) {
       const std::lock_guard lock(mutex_);
       for (const int silent : pes) lost_.emplace(pe, silent);
+      first_losses_.emplace(pe, pes);
     };
     return heartbeat;
   }
 
   std::mutex mutex_;
   std::set<std::pair<int, int>> lost_;                  // the PE that lost another one, and that one
+  std::map<int, std::vector<int>> first_losses_;        // by the PE that lost them
   std::map<std::pair<int, int>, std::uint64_t> looks_;  // by the PE that knows it, and its PE
   std::array<Watched::State, kPes> states_;
   std::optional<Pes> pes_;
@@ -136,6 +142,17 @@ TEST_F(Heart, LosesAPeThatIsCutOff) {
   start(1);
   state(1).is_cut = true;
   for (int pe = kHost; pe < kPes; ++pe) await([&] { return has_lost(pe, 1); });
+}
+
+/// A host is cut off while its PEs' heartbeats come at other times. The others name all of its PEs at once.
+TEST_F(Heart, LosesAHostAtOnce) {
+  start(2);
+  for (const int pe : {0, 1, 2}) {
+    state(pe).is_cut = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  }
+  for (int pe = kHost; pe < kPes; ++pe) await([&] { return has_lost(pe, 0); });
+  for (int pe = kHost; pe < kPes; ++pe) EXPECT_EQ(first_losses(pe), (std::vector<int>{0, 1, 2})) << "PE " << pe;
 }
 
 /// A PE whose kernel gave up says so when its program asks. Until then the others must not take it for stopped.

@@ -1,26 +1,9 @@
 # The tests of the wire notice when it lacks one of its protections. For each of them the build makes a form of test_wire
 # in which a source has one change, which takes the protection out. A test passes if the named case fails there.
 
-# Adds the test wire.without_NAME. SED changes SOURCE, and CASE is the GoogleTest case that has to fail.
+include(mutant.cmake)
 function(tandem_wire_mutant name source sed case)
-  set(mutant "${CMAKE_CURRENT_BINARY_DIR}/wire/without_${name}.cpp")
-  set(original "${PROJECT_SOURCE_DIR}/src/wire/${source}.cpp")
-  add_custom_command(
-    OUTPUT "${mutant}"
-    COMMAND sed -E "${sed}" "${original}" > "${mutant}"
-    COMMAND sh -c "! cmp -s \"$0\" \"$1\" || ! echo \"$1: the change fits nowhere\"" "${original}" "${mutant}"
-    DEPENDS "${original}"
-    VERBATIM)
-  set(target test_wire_without_${name})
-  add_executable(${target} "${mutant}" $<TARGET_OBJECTS:test_wire>)
-  tandem_own_code(${target})
-  target_link_libraries(${target} PRIVATE tandem_test_base)
-  tandem_reuse_precompiled(${target} tandem_test_base)
-  tandem_test_optimisation(${target} tandem_test_base)
-  add_test(NAME wire.without_${name} COMMAND ${target} "--gtest_filter=${case}" --gtest_fail_fast)
-  set_tests_properties(wire.without_${name} PROPERTIES TIMEOUT ${hangs_after_s}
-                                                       ENVIRONMENT TANDEM_TEST_AWAIT_S=2
-                                                       PASS_REGULAR_EXPRESSION "FAILED TEST")
+  tandem_mutant(wire "${name}" "${source}" "${sed}" "${case}")
 endfunction()
 
 tandem_wire_mutant(

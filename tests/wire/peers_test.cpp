@@ -143,11 +143,11 @@ class Losing final : public Wrapped {
 
 /// 64 MB of later messages are kept, whatever their number.
 TEST(SeveralPes, KeepNoMoreBytesThanALostMessageIsWorth) {
+  std::vector<std::byte> source(60'000);  // read until the proxies end
   Pes pes(2, {.wrap = [](int pe, std::unique_ptr<Endpoint> inner) -> std::unique_ptr<Endpoint> {
             if (pe == 0) return std::make_unique<Losing>(std::move(inner));
             return inner;
           }});
-  std::vector<std::byte> source(60'000);
   for (int i = 0; i < 1200 && pes.error().empty(); ++i) {
     const std::uint64_t number = pes.post(0, put(1, source.data(), 0, static_cast<Size>(source.size())));
     await([&] { return pes.proxy(0).mailbox().is_sent(number) || !pes.error().empty(); });

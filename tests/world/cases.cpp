@@ -58,6 +58,20 @@ std::vector<RoundsCase> collective_cases(int pes, bool whole) {
   return cases;
 }
 
+std::vector<RoundsCase> large_cases(int pes) {
+  std::vector<RoundsCase> cases;
+  for (const AlgorithmInfo& algorithm : collective_algorithms()) {
+    RoundsCase c;
+    c.algorithm = algorithm;
+    c.type = cases.size() % 2 == 0 ? DType::kBF16 : DType::kI32;
+    c.op = ReduceOp::kSum;
+    c.count = (Size{128} << 10) + 1;
+    c.root = static_cast<int>(cases.size()) % pes;
+    cases.push_back(c);
+  }
+  return cases;
+}
+
 std::vector<RoundsCase> between_nodes(std::vector<RoundsCase> cases) {
   std::erase_if(cases, [](const RoundsCase& c) { return c.algorithm.one_node_only; });
   return cases;

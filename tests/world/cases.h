@@ -19,6 +19,9 @@ WorldOptions host_options(Size heap_bytes = Size{64} << 20);
 /// than a chunk. `whole`: all of these cases, else a quarter, another one on other numbers of PEs.
 std::vector<RoundsCase> collective_cases(int pes, bool whole);
 
+/// Every algorithm once, with one element more than a message between hosts takes of 16 bits.
+std::vector<RoundsCase> large_cases(int pes);
+
 /// Returns the cases whose algorithms run between nodes.
 std::vector<RoundsCase> between_nodes(std::vector<RoundsCase> cases);
 

@@ -39,8 +39,17 @@ INSTANTIATE_TEST_SUITE_P(Cases, WorldOnHost,
                          ::testing::Values("abort_waits", "give_up_and_leave", "come_late", "stand_still",
                                            "learn_of_the_end", "cannot_begin", "cannot_load", "register_memory", "grow",
                                            "reuse_plans", "write_at_once", "fork_within", "survive_a_kill",
-                                           "miss_a_call", "differ", "differ_on_devices", "exhaust_the_heap"),
+                                           "miss_a_call", "differ", "differ_on_devices", "exhaust_the_heap",
+                                           "exhaust_addresses"),
                          [](const auto& one) { return std::string(one.param); });
+
+TEST(ThreadsOnHost, HaveALimitOfAddresses) {
+  WorldOptions large;
+  large.kind = DeviceKind::kHost;
+  large.heap_limit_bytes = Size{40} << 40;
+  EXPECT_THAT(error_of<InvalidArgument>([&] { WorldThreads(2, large); }),
+              HasSubstr("2 PEs x 40960.25 GiB of addresses = 81920.50 GiB given, allowed are 65536 GiB"));
+}
 
 // Address spaces of sanitizers have no room for a limit.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

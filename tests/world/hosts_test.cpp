@@ -47,6 +47,16 @@ void expect_good_ends(std::vector<Process> all) {
   }
 }
 
+std::string read_line(Process& process) {
+  std::string line;
+  char letter = 0;
+  process.wait_for_output();
+  while (::read(process.output(), &letter, 1) == 1 && letter != '\n') line += letter;
+  return line;
+}
+
+constexpr const char* kDefaultHeartbeat = "TANDEM_HEARTBEAT_S=";
+
 bool has_libfabric() { return ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr; }
 
 class OnHosts : public ::testing::TestWithParam<Shape> {
@@ -59,6 +69,7 @@ class OnHosts : public ::testing::TestWithParam<Shape> {
 TEST_P(OnHosts, Collectives) { expect_good_ends(start("collectives", GetParam())); }
 TEST_P(OnHosts, Operators) { expect_good_ends(start("operators", GetParam())); }
 TEST_P(OnHosts, Splits) { expect_good_ends(start("split_between_hosts", GetParam())); }
+TEST_P(OnHosts, SealedCollectives) { expect_good_ends(start("collectives", GetParam(), {"TANDEM_SEAL=all"})); }
 TEST_P(OnHosts, SealedOperators) { expect_good_ends(start("operators", GetParam(), {"TANDEM_SEAL=all"})); }
 
 class FailuresBetweenHosts : public ::testing::TestWithParam<const char*> {
@@ -82,8 +93,9 @@ TEST_P(FailuresBetweenHosts, OfThreeProcesses) {
 INSTANTIATE_TEST_SUITE_P(Cases, FailuresBetweenHosts,
                          ::testing::Values("abort_waits", "give_up_and_leave", "come_late", "stand_still",
                                            "learn_of_the_end", "cannot_begin", "cannot_load", "fork_within",
-                                           "survive_a_kill", "miss_a_call", "differ_between_hosts", "differ_on_devices",
-                                           "exhaust_the_heap", "register_between_hosts", "grow_between_hosts",
+                                           "survive_a_kill", "miss_a_call", "differ_between_hosts", "differ_in_order",
+                                           "differ_in_collective", "differ_on_devices", "exhaust_the_heap",
+                                           "exhaust_addresses", "register_between_hosts", "grow_between_hosts",
                                            "keep_handlers", "have_no_port"),
                          [](const auto& one) { return std::string(one.param); });
 
@@ -100,10 +112,10 @@ TEST(Hosts, UseLayersOfLibfabric) {
 
 TEST(Hosts, LoseAStoppedPe) {
   if (!has_libfabric()) GTEST_SKIP() << "libfabric1 is not installed";
-  auto all = start("lose_a_stopped_pe", {2, 1}, {"TANDEM_HEARTBEAT_S=5"});
-  const Ended ended = all[0].wait();
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_EQ(ended.output, "");
+  auto all = start("lose_a_stopped_pe", {2, 1}, {kDefaultHeartbeat});
+  EXPECT_EQ(read_line(all[0]), "lost");
+  ::kill(all[1].id(), SIGCONT);
+  expect_good_ends(std::move(all));
 }
 
 /// Fabric handles exist on all PEs, and hosts that do not reach each other's memory exchange messages.
@@ -206,20 +218,14 @@ class NameSpaces : public ::testing::Test {
   /// Starts the PEs. The first one makes the rendezvous.
   void start(const std::string& what, const std::vector<std::string>& variables) {
     std::string id = "new:" + TwoHosts::address(0);
+    std::vector<std::string> all = variables;
+    all.push_back("TANDEM_TEST_ADDRESS=" + TwoHosts::address(0));
     for (int pe = 0; pe < kPes; ++pe) {
       all_.push_back(hosts_.start(pe / 2, TANDEM_WORLD_PEER, {what, id, std::to_string(pe), std::to_string(kPes)},
-                                  on_host(pe / 2, variables)));
+                                  on_host(pe / 2, all)));
       if (pe == 0) id = read_line(all_[0]);
     }
   }
-  static std::string read_line(Process& process) {
-    std::string line;
-    char letter = 0;
-    process.wait_for_output();
-    while (::read(process.output(), &letter, 1) == 1 && letter != '\n') line += letter;
-    return line;
-  }
-
   TwoHosts hosts_;
   std::vector<Process> all_;
 };
@@ -354,9 +360,18 @@ TEST_F(NameSpaces, LoseTheHostOfTheRendezvous) {
 }
 
 TEST_F(NameSpaces, LoseAHostWhoseLinkIsCut) {
-  start("lose_the_other_host", {"TANDEM_HEARTBEAT_S=5"});
+  start("lose_the_other_host", {kDefaultHeartbeat});
   for (Process& process : all_) EXPECT_EQ(read_line(process), "ready");
   ASSERT_TRUE(hosts_.set_link(1, false));
+  for (Process& process : all_) EXPECT_EQ(read_line(process), "alive");
+  ASSERT_TRUE(hosts_.set_link(1, true));
+  expect_good_ends(std::move(all_));
+}
+
+TEST_F(NameSpaces, LoseAKilledPe) {
+  start("lose_a_killed_pe", {});
+  EXPECT_EQ(all_.back().wait().code, -SIGKILL);
+  all_.pop_back();
   expect_good_ends(std::move(all_));
 }
 

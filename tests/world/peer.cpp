@@ -240,16 +240,9 @@ void survive_a_kill(const PeerPlace& place) {
     WorldProcess process(place.id, place.pe, place.pes, options());
     World& world = process.world();
     check_all_reduce(world);
-    const Symm<float> data = world.heap().allocate<float>(1000, "more");
-    Stream stream = world.make_stream("main");
-    const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000});
     if (place.pe == 1) ::kill(::getpid(), SIGKILL);
-    expect_error<RuntimeFailure>("PE 1", [&] {
-      for (;;) {
-        plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
-        stream.synchronize();
-      }
-    });
+    const char* const name = world.team().one_node() ? "PE 1 is gone" : "PE 1 (host b) is gone";
+    expect_error<RuntimeFailure>(name, [&] { reduce_to_the_end(world, world.team()); });
   }
   const int pe = place.pe == 0 ? 0 : place.pe - 1;
   WorldProcess process(UniqueId::from_text(std::getenv("TANDEM_TEST_SECOND_ID")), pe, place.pes - 1, options());
@@ -297,6 +290,13 @@ void exhaust_the_heap(const PeerPlace& place) {
   check_all_reduce(process.world());
 }
 
+/// Parts that do not fit the addresses of a process.
+void exhaust_addresses(const PeerPlace& place) {
+  WorldOptions large = options();
+  large.heap_limit_bytes = Size{30} << 40;
+  expect_error<InvalidArgument>("3 PEs x 307", [&] { WorldProcess(place.id, place.pe, place.pes, large); });
+}
+
 void report(const std::vector<std::string>& wrong) {
   for (const std::string& one : wrong) std::cout << one << std::endl;
   if (!wrong.empty()) throw std::runtime_error("wrong results");
@@ -304,8 +304,13 @@ void report(const std::vector<std::string>& wrong) {
 
 void run_all_collectives(const PeerPlace& place) {
   WorldProcess process(place.id, place.pe, place.pes, host_options());
-  const auto cases = collective_cases(place.pes, place.pes == 3);
-  report(run_collectives(process.world(), process.world().team().one_node() ? cases : between_nodes(cases)));
+  std::vector<RoundsCase> cases = collective_cases(place.pes, place.pes == 3);
+  if (process.world().team().one_node()) return report(run_collectives(process.world(), cases));
+  if (place.pes == 4) {
+    const std::vector<RoundsCase> large = large_cases(place.pes);
+    cases.insert(cases.end(), large.begin(), large.end());
+  }
+  report(run_collectives(process.world(), between_nodes(cases)));
 }
 
 void run_all_operators(const PeerPlace& place) {
@@ -332,6 +337,7 @@ const Programs& programs() {
       {"differ", [](const PeerPlace& place) { differ(place, false); }},
       {"differ_on_devices", [](const PeerPlace& place) { differ(place, true); }},
       {"exhaust_the_heap", exhaust_the_heap},
+      {"exhaust_addresses", exhaust_addresses},
       {"collectives", run_all_collectives},
       {"operators", run_all_operators},
   };
@@ -362,6 +368,7 @@ int run_peer(int argc, char** argv) {
     const PeerPlace place{id_of(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])};
     Programs all = programs();
     all.merge(Programs(programs_between_hosts()));
+    all.merge(Programs(programs_that_lose_hosts()));
     all.merge(Programs(programs_of_fabric()));
     all.merge(Programs(programs_of_recording()));
     all.merge(Programs(programs_after_faults()));

@@ -25,6 +25,8 @@ void meet_by_environment();
 
 /// Returns the programs of PEs on several hosts.
 const Programs& programs_between_hosts();
+/// Returns the programs of PEs on several hosts, of which one fails.
+const Programs& programs_that_lose_hosts();
 /// Returns the programs of PEs whose memory has fabric handles.
 const Programs& programs_of_fabric();
 /// Returns the programs of PEs whose work is recorded.
@@ -55,6 +57,9 @@ std::string end_of(const WorldProcess& process);
 
 /// Each PE finds in each part what its PE has written.
 void check_reach(World& world, const Symm<std::byte>& memory);
+
+/// Makes small all-reduces on a team until the world is over.
+void reduce_to_the_end(World& world, const Team& team);
 
 /// A small all-reduce, for real.
 void check_all_reduce(World& world, Size count = 1000);

@@ -22,21 +22,10 @@ enum class Fault { kNone, kKilled, kStopped, kAborted, kOtherCall, kMissingCall 
 constexpr int kFaults = 6;
 
 /// A part of the error that the survivor gets.
-constexpr std::array<const char*, kFaults> kTexts{"",           "PE 1",           "not heard for 1 s",
-                                                  "on purpose", "with count 500", "gave up waiting"};
+constexpr std::array<const char*, kFaults> kTexts{
+    "", "PE 1 (host b) is gone", "PE 1 (host b) not heard for 1 s", "on purpose", "with count 500", "gave up waiting"};
 
 WorldOptions options_of(Fault fault) { return options(30, fault == Fault::kMissingCall ? 0.3 : 600); }
-
-/// All-reduces until the world is over.
-void reduce_to_the_end(World& world) {
-  const Symm<float> data = world.heap().allocate<float>(1000, "data");
-  Stream stream = world.make_stream("main");
-  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000});
-  for (;;) {
-    plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
-    stream.synchronize();
-  }
-}
 
 /// PE 0 of a world in which PE 1 fails.
 void outlive(WorldProcess& process, Fault fault) {
@@ -44,7 +33,8 @@ void outlive(WorldProcess& process, Fault fault) {
     const auto same = process.split(0, 0, options_of(fault));
     return check_all_reduce(same->world());
   }
-  expect_error<Error>(kTexts[static_cast<std::size_t>(fault)], [&] { reduce_to_the_end(process.world()); });
+  expect_error<Error>(kTexts[static_cast<std::size_t>(fault)],
+                      [&] { reduce_to_the_end(process.world(), process.world().team()); });
 }
 
 /// PE 1 of that world.

@@ -28,44 +28,6 @@ namespace tandem::test {
 
 namespace {
 
-/// A PE is stopped. The other learns its name and host, and makes a new world.
-void lose_a_stopped_pe(const PeerPlace& place) {
-  {
-    WorldProcess process(place.id, place.pe, place.pes, options());
-    check_all_reduce(process.world());
-    if (place.pe == 1) ::raise(SIGSTOP);
-    const std::string end = end_of(process);
-    expect(end.find("PE 1 (host b) not heard for 5 s") != std::string::npos, "the stopped PE, not: " + end);
-  }
-  WorldProcess process(UniqueId::create(), 0, 1, options());
-  check_all_reduce(process.world());
-}
-
-/// The link between two hosts is cut, during calls on PE 0 and 1, between calls on the others. All learn which PEs are
-/// lost.
-void lose_the_other_host(const PeerPlace& place) {
-  WorldProcess process(place.id, place.pe, place.pes, options());
-  World& world = process.world();
-  check_all_reduce(world);
-  const Team rail = world.rail_team();
-  const Symm<float> data = world.heap().allocate<float>(1000, "more");
-  Stream stream = world.make_stream("main");
-  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000}, rail);
-  world.barrier();
-  std::cout << "ready" << std::endl;
-  if (place.pe % 2 == 0)
-    expect_error<RuntimeFailure>("not heard for 5 s", [&] {
-      for (;;) {
-        plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
-        stream.synchronize();
-      }
-    });
-  const std::string other = place.pe < place.pes / 2 ? "PE 2 (host b), PE 3 (host b)" : "PE 0 (host a), PE 1 (host a)";
-  const std::string end = end_of(process);
-  expect(end.find("not heard for 5 s") != std::string::npos && end.find("(host ") != std::string::npos,
-         other + " lost, not: " + end);
-}
-
 /// The engine's libraries change no signal handler of the program.
 void keep_handlers(const PeerPlace& place) {
   const auto handlers = [] {
@@ -157,45 +119,10 @@ void reduce_again(const PeerPlace& place) {
   }
 }
 
-/// The processes of the first host are killed, and the rendezvous with them.
-void outlive_the_rendezvous(const PeerPlace& place) {
-  {
-    WorldProcess process(place.id, place.pe, place.pes, options());
-    check_all_reduce(process.world());
-    std::cout << "ready" << std::endl;
-    const std::string end = end_of(process);  // the first host never gets there
-    expect(end.find("the process that holds the rendezvous is gone") != std::string::npos ||
-               end.find("(host a)") != std::string::npos,
-           "the host that is gone, not: " + end);
-  }
-  WorldProcess process(UniqueId::create(), 0, 1, options());
-  check_all_reduce(process.world());
-}
-
 /// A call that takes a slow link seconds.
 void reduce_slowly(const PeerPlace& place) {
   WorldProcess process(place.id, place.pe, place.pes, options());
   check_all_reduce(process.world(), 40'000);
-}
-
-/// Calls with other counts end the world, at the latest some heartbeats later. By then data of both counts may have
-/// arrived. Each PE's values have a place of their own in `ring_simple`, so no two threads write to one.
-void differ_between_hosts(const PeerPlace& place) {
-  WorldProcess process(place.id, place.pe, place.pes, options());
-  World& world = process.world();
-  const Symm<float> data = world.heap().allocate<float>(1000, "data");
-  Stream stream = world.make_stream("main");
-  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000, .algorithm = "ring_simple"});
-  for (int i = 0; i < 3; ++i) plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
-  try {
-    plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), place.pe == 1 ? 500 : 1000);
-    stream.synchronize();
-  } catch (const InvalidArgument&) {
-  }
-  const std::string end = end_of(process);
-  for (const char* const part : {"call 4 of a plan", "with count 500", "with count 1000"})
-    expect(end.find(part) != std::string::npos, std::string(part) + ", not: " + end);
-  expect_error<InvalidArgument>(end, [&] { process.check(); });
 }
 
 /// PEs of other hosts are never heard.
@@ -306,8 +233,6 @@ void grow_between_hosts(const PeerPlace& place) {
 
 const Programs& programs_between_hosts() {
   static const Programs all{
-      {"lose_a_stopped_pe", lose_a_stopped_pe},
-      {"lose_the_other_host", lose_the_other_host},
       {"keep_handlers", keep_handlers},
       {"split_between_hosts", split_between_hosts},
       {"send_much", send_much},
@@ -315,8 +240,6 @@ const Programs& programs_between_hosts() {
       {"reduce_slowly", reduce_slowly},
       {"be_cut_off", be_cut_off},
       {"miss_the_rendezvous", miss_the_rendezvous},
-      {"differ_between_hosts", differ_between_hosts},
-      {"outlive_the_rendezvous", outlive_the_rendezvous},
       {"have_no_port", have_no_port},
       {"meet_strangers", meet_strangers},
       {"be_refused", be_refused},

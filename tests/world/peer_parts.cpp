@@ -53,6 +53,16 @@ void check_reach(World& world, const Symm<std::byte>& memory) {
   world.barrier();
 }
 
+void reduce_to_the_end(World& world, const Team& team) {
+  const Symm<float> data = world.heap().allocate<float>(1000, "data");
+  Stream stream = world.make_stream("main");
+  const auto plan = make_collective(world, Collective::kAllReduce, {.max_count = 1000}, team);
+  for (;;) {
+    plan->run(stream, data.as<std::byte>(), data.as<std::byte>(), 1000);
+    stream.synchronize();
+  }
+}
+
 void check_all_reduce(World& world, Size count) {
   const Symm<float> data = world.heap().allocate<float>(count, "data");
   const std::vector<float> ones(static_cast<std::size_t>(count), 1);

@@ -36,6 +36,10 @@ class TwoHosts {
   bool set_link(int host, bool is_up) const {
     return run_on(host, "ip link set " + link(host) + (is_up ? " up" : " down"));
   }
+  /// Sets the largest packet of the host's end of the link.
+  bool set_mtu(int host, int bytes) const {
+    return run_on(host, "ip link set " + link(host) + " mtu " + std::to_string(bytes));
+  }
   /// Limits the rate of both ends of the link ("1gbit"). Returns false if this system cannot.
   bool limit_rate(const std::string& rate) const {
     bool is_limited = true;

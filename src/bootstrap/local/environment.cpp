@@ -1,8 +1,10 @@
 #include "bootstrap/local/environment.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 
@@ -90,6 +92,13 @@ std::optional<std::string> variable_of_process(const std::string& name) {
   const char* const value = std::getenv(name.c_str());
   if (value == nullptr || *value == '\0') return std::nullopt;
   return value;
+}
+
+std::string name_of_host() {
+  std::array<char, 256> name{};
+  std::string chosen = variable_of_process("TANDEM_HOST").value_or("").substr(0, name.size() - 1);
+  if (!chosen.empty() || ::gethostname(name.data(), name.size() - 1) != 0) return chosen;
+  return name.data();
 }
 
 double seconds_of(double given, const char* option, const char* variable) {

@@ -13,6 +13,10 @@ namespace tandem::bootstrap {
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 std::optional<std::string> variable_of_process(const std::string& name);
 
+/// Returns the name of this process's host for errors: TANDEM_HOST, which divides a computer into hosts, else what the
+/// system calls it. It has at most 255 bytes.
+std::string name_of_host();
+
 /// Returns the seconds that the environment's `variable` gives, else `given`. Throws InvalidArgument.
 double seconds_of(double given, const char* option, const char* variable);
 /// Returns the microseconds that the environment's `variable` gives, else `given`. Throws InvalidArgument.

@@ -21,24 +21,14 @@ namespace tandem::bootstrap {
 
 namespace {
 
-/// Returns TANDEM_HOST, which divides this computer into hosts; empty without it.
-std::string chosen_host() { return variable_of_process("TANDEM_HOST").value_or(""); }
-
-std::string name_of_host() {
-  std::array<char, 256> name{};
-  std::string chosen = chosen_host();
-  if (!chosen.empty() || ::gethostname(name.data(), name.size() - 1) != 0) return chosen;
-  return name.data();
-}
-
-/// Returns the same text for two processes if descriptors and abstract names reach from one to the other, and the
-/// environment does not divide them.
+/// Returns the same text for two processes if descriptors and abstract names reach from one to the other, and
+/// TANDEM_HOST does not divide them.
 std::string identity_of_host() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   struct stat space {};
   if (::stat("/proc/self/ns/net", &space) != 0) throw_errno("/proc/self/ns/net");
-  return fmt::format("{} {} {}", boot, space.st_ino, chosen_host());
+  return fmt::format("{} {} {}", boot, space.st_ino, variable_of_process("TANDEM_HOST").value_or(""));
 }
 
 /// A message over a local socket: the fields of an exchange between two PEs, a code over them, and descriptors.

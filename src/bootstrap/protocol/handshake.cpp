@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 
+#include "bootstrap/local/environment.h"
 #include "bootstrap/local/failure.h"
 #include "tandem/error.h"
 
@@ -65,8 +66,9 @@ Handshake shake_hands(const Fd& socket, const Key& secret, int pe, int size, con
   const SessionKeys keys = session_keys(secret, nonce, nonce_of(challenge));
   out.set_key(keys.to_host);
   in.set_key(keys.from_host, kMostHandshake + Failure::kMostText);
-  const Bytes join = Writer().u32(static_cast<std::uint32_t>(pe)).u32(static_cast<std::uint32_t>(size)).result();
-  send_frame(socket, out.frame(Kind::kJoin, join), deadline);
+  Writer join;
+  join.u32(static_cast<std::uint32_t>(pe)).u32(static_cast<std::uint32_t>(size)).text(name_of_host());
+  send_frame(socket, out.frame(Kind::kJoin, join.result()), deadline);
   Frame answer = receive_frame(socket, in, deadline);
   if (answer.kind == Kind::kFailed) Failure::decode(answer.payload).raise();
   if (answer.kind != Kind::kWelcome) throw BadMessage("no welcome");

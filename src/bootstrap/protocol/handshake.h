@@ -5,7 +5,7 @@
 ///   process                         host
 ///   hello(nonce)          ->
 ///                         <-        challenge(nonce)
-///   join(pe, size)        ->                              under keys from the secret and both nonces
+///   join(pe, size, host)  ->                              under keys from the secret and both nonces
 ///                         <-        welcome
 
 #include "bootstrap/protocol/fd.h"

@@ -16,7 +16,7 @@ namespace tandem::bootstrap {
 enum class Kind : std::uint32_t {
   kHello = 1,   ///< to the host: nonce
   kChallenge,   ///< from the host: nonce
-  kJoin,        ///< to the host: rank, size
+  kJoin,        ///< to the host: PE, size, name of its host
   kWelcome,     ///< from the host
   kContribute,  ///< to the host: a part of an all-gather
   kResult,      ///< from the host: all parts

@@ -79,7 +79,7 @@ Gathered Gathered::decode(View payload) {
   return gathered;
 }
 
-void Coordinator::join(int pe, int size) {
+void Coordinator::join(int pe, int size, const std::string& host) {
   if (failure_) failure_->raise();
   if (size < 1 || size > kMostPes || pe < 0 || pe >= size)
     throw InvalidArgument(
@@ -97,6 +97,14 @@ void Coordinator::join(int pe, int size) {
   if (size_ == 0) said_by_ = pe;
   size_ = size;
   came_[pe] = State::kHere;
+  hosts_[pe] = host;
+}
+
+/// Returns "PE 1 (host b)", or "PE 1" if all PEs are on one host.
+std::string Coordinator::name_of(int pe) const {
+  const std::string& host = hosts_.at(pe);
+  const bool is_alone = std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& one) { return one.second == host; });
+  return is_alone || host.empty() ? fmt::format("PE {}", pe) : fmt::format("PE {} (host {})", pe, host);
 }
 
 void Coordinator::contribute(int pe, Contribution contribution) {
@@ -152,7 +160,7 @@ void Coordinator::leave(int pe) {
 void Coordinator::lose(int pe, const std::string& why) {
   const bool had_left = came_[pe] == State::kLeft;
   came_[pe] = State::kLeft;
-  if (!had_left) fail_all({FailureKind::kRuntimeFailure, fmt::format("PE {} is gone: {}", pe, why)});
+  if (!had_left) fail_all({FailureKind::kRuntimeFailure, fmt::format("{} is gone: {}", name_of(pe), why)});
 }
 
 void Coordinator::fail_all(Failure failure) {

@@ -57,8 +57,8 @@ class Coordinator {
   };
 
   /// Throws Error if this PE cannot join: `size` differs from the others' size, or `pe` is not in it or has joined
-  /// already.
-  void join(int pe, int size);
+  /// already. Texts name the host of a PE that is gone where PEs gave several.
+  void join(int pe, int size, const std::string& host = "");
   /// Throws BadMessage for a contribution that no member could send.
   void contribute(int pe, Contribution contribution);
   /// Ends the world, because the PE reported a failure.
@@ -96,6 +96,7 @@ class Coordinator {
     std::map<int, Bytes> blobs;    // by PE of the world
   };
 
+  std::string name_of(int pe) const;
   void check_absent(const Call& call, const Pending& pending);
   std::string missing(const Call& call, const Pending& pending) const;
 
@@ -103,6 +104,7 @@ class Coordinator {
   int size_ = 0;
   int said_by_ = 0;
   std::map<int, State> came_;
+  std::map<int, std::string> hosts_;  // of the PEs that have joined
   std::map<int, std::string> refused_;
   std::map<Call, Pending> pending_;
   std::optional<Failure> failure_;

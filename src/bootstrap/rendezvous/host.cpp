@@ -208,9 +208,10 @@ void Host::join(Connection& connection, const Frame& frame) {
   Reader reader(frame.payload);
   const auto pe = static_cast<int>(reader.u32());
   const auto size = static_cast<int>(reader.u32());
+  const std::string host = reader.text();
   reader.end();
   try {
-    connection.send(Kind::kWelcome, welcome(connection, pe, size));
+    connection.send(Kind::kWelcome, welcome(connection, pe, size, host));
   } catch (const Error& error) {
     // The process knows the secret, so it gets the reason; it closes the connection itself.
     connection.send(Kind::kFailed, failure_of(error).encode());
@@ -218,13 +219,13 @@ void Host::join(Connection& connection, const Frame& frame) {
 }
 
 /// Returns the id for processes that ask for it, and nothing for connections that are members from now on.
-Bytes Host::welcome(Connection& connection, int pe, int size) {
+Bytes Host::welcome(Connection& connection, int pe, int size, const std::string& host) {
   if (takers_.count(connection.socket().get()) != 0) {
     hand_off_.check(pe, size, peer_of(connection.socket()));
     const UniqueId::Bytes id = id_of(contents_).bytes();
     return {id.begin(), id.end()};
   }
-  coordinator_.join(pe, size);
+  coordinator_.join(pe, size, host);
   connection.admit(pe, kMostFromMember);
   return {};
 }

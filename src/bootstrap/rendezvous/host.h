@@ -48,7 +48,7 @@ class Host {
   void read(int fd);
   void handle(Connection& connection, const Frame& frame);
   void join(Connection& connection, const Frame& frame);
-  Bytes welcome(Connection& connection, int pe, int size);
+  Bytes welcome(Connection& connection, int pe, int size, const std::string& host);
   void drop(int fd, const std::string& why);
   void send_messages();
   void flush();

@@ -80,7 +80,16 @@ Segment::Segment(Devices& devices, bootstrap::WorldMember& member, bootstrap::Fd
   }
 }
 
-void Segment::reserve() { base_ = devices_.memory().reserve(stride_ * pes_); }
+void Segment::reserve() {
+  if (stride_ > kMostAddresses / pes_) {
+    const double gib = static_cast<double>(stride_) / static_cast<double>(Size{1} << 30);
+    throw InvalidArgument(
+        fmt::format("heap_limit_bytes, or the size of registered memory: {} PEs x {:.2f} GiB of addresses = {:.2f} GiB "
+                    "given, allowed are {} GiB in all",
+                    pes_, gib, gib * pes_, kMostAddresses >> 30));
+  }
+  base_ = devices_.memory().reserve(stride_ * pes_);
+}
 
 void Segment::make_all(const std::vector<int>& numbers, Size bytes) {
   for (int pe = 0; pe < pes_; ++pe) {

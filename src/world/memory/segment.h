@@ -11,6 +11,9 @@ namespace tandem::world {
 
 class Segment {
  public:
+  /// The most bytes of addresses of a segment. A process has 128 TiB of them on most computers.
+  static constexpr Size kMostAddresses = Size{64} << 40;
+
   /// The first size of each PE's part, and its limit, both rounded up to the granularity of the hardware.
   struct Bytes {
     Size first = 0;
@@ -19,7 +22,8 @@ class Segment {
   };
 
   /// Makes the memory of PEs that are threads: `numbers[p]` is PE p's device; several PEs may share one. Throws
-  /// OutOfMemory (asked, free), or Unsupported if two of the devices do not reach each other.
+  /// OutOfMemory (asked, free), InvalidArgument beyond kMostAddresses, or Unsupported if two of the devices do not
+  /// reach each other.
   Segment(Devices& devices, const std::vector<int>& numbers, const Bytes& bytes);
   /// Makes the memory of PEs that are processes, with the part of this process on `device`. Collective over the world;
   /// `bytes` are the same on all PEs.

@@ -1,6 +1,7 @@
 #include "tools/tandem/doctor/doctor_sharing.cpp"
 #include "tools/tandem/doctor/doctor_system.cpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -8,6 +9,7 @@
 #include <fstream>
 
 #include "cli/tool.h"
+#include "world/two_hosts.h"
 
 namespace tandem::cli {
 namespace {
@@ -49,6 +51,58 @@ TEST(Doctor, MeasuresTheLinksOfAJob) {
     EXPECT_GT(link["gbps"], 0);
     EXPECT_GT(link["us"], 0);
   }
+}
+
+/// Returns the texts of the problems that a report has found.
+std::string problems_of(const nlohmann::json& report) {
+  std::string all;
+  for (const auto& finding : report["findings"])
+    if (finding["problem"] == true) all += finding["what"].get<std::string>() + '\n';
+  return all;
+}
+
+/// Hosts that do not make a world are compared all the same.
+TEST(Doctor, SaysHowHostsDiffer) {
+  const TemporaryFolder folder;
+  const auto outcome =
+      tandem("launch -n 2 sh -c 'test $RANK = 0 && export TANDEM_SEAL=all; TANDEM_HOST=host$RANK exec " TANDEM_CLI_PATH
+             " doctor --json " +
+             folder / "report" + "'");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("PE 1 on host host1, node unknown, 127.0.0.1 (lo, MTU "));
+  const auto report = nlohmann::json::parse(testing::read_file(folder / "report"));
+  EXPECT_EQ(report["pe_links"].size(), 0);
+  EXPECT_THAT(problems_of(report), HasSubstr("TANDEM_SEAL differs: all on host host0, headers on host host1\n"));
+  EXPECT_THAT(problems_of(report), HasSubstr("the processes make no world: "));
+}
+
+TEST(Doctor, ComparesTheInterfacesOfTwoHosts) {
+  const test::TwoHosts hosts;
+  if (!hosts.are_made()) GTEST_SKIP() << "network name spaces need root, unshare, nsenter and ip";
+  ASSERT_TRUE(hosts.set_mtu(1, 1400));
+  const TemporaryFolder folder;
+  std::vector<bootstrap::testing::Process> all;
+  for (int host = 0; host < 2; ++host)
+    all.push_back(hosts.start(host, TANDEM_CLI_PATH, {"doctor", "--json", folder / "report"},
+                              {fmt::format("RANK={}", host), "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
+                               "MASTER_ADDR=" + test::TwoHosts::address(0), "MASTER_PORT=29500",
+                               std::string("TANDEM_HOST=") + (host == 0 ? "a" : "b"), "TANDEM_HEARTBEAT_S=600",
+                               "TANDEM_SECRET=0123456789abcdef0123456789abcdef"}));
+  for (auto& process : all) {
+    const auto ended = process.wait();
+    ASSERT_EQ(ended.code, 0) << ended.output;
+  }
+  const auto report = nlohmann::json::parse(testing::read_file(folder / "report"));
+  for (std::size_t host = 0; host < 2; ++host) {
+    const auto& pe = report["pes"][host];
+    EXPECT_EQ(pe["address"], test::TwoHosts::address(static_cast<int>(host)));
+    EXPECT_EQ(pe["interface"], host == 0 ? "link_a" : "link_b");
+    EXPECT_EQ(pe["mtu"], host == 0 ? 1500 : 1400);
+    EXPECT_EQ(pe["provider"], "tcp");
+    EXPECT_EQ(pe["libfabric"], report["libraries"]["libfabric"]["version"]);
+  }
+  EXPECT_THAT(problems_of(report), HasSubstr("the MTU differs: 1500 on host a, 1400 on host b\n"));
+  EXPECT_EQ(report["pe_links"].size(), report["pes"][0]["libfabric"].is_null() ? 0 : 2);
 }
 
 /// Returns the finding about two processes of a host with so many GPUs.

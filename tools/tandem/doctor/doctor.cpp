@@ -119,7 +119,11 @@ void print_processes(const Json& report) {
   const Json& pes = report["pes"];
   fmt::print("processes\n");
   for (std::size_t pe = 0; pe < pes.size(); ++pe)
-    fmt::print("  PE {} on host {}, node {}\n", pe, text_of(pes[pe]["host"]), text_of(pes[pe]["node"]));
+    fmt::print("  PE {} on host {}, node {}, {} ({}, MTU {}), libfabric {} {}, sealed {}\n", pe,
+               text_of(pes[pe]["host"]), text_of(pes[pe]["node"]), text_of(pes[pe]["address"]),
+               text_of(pes[pe]["interface"]), text_of(pes[pe]["mtu"]), text_of(pes[pe]["libfabric"]),
+               text_of(pes[pe]["provider"]), text_of(pes[pe]["seal"]));
+  if (report["pe_links"].empty()) return;
   print_matrix("writes of 8 MiB, GB/s", report["pe_links"], pes.size(), "gbps");
   print_matrix("a write of 4 bytes and its answer, us", report["pe_links"], pes.size(), "us");
 }
@@ -134,7 +138,7 @@ int execute(const DoctorOptions& arguments) {
   if (arguments.process != 0) return execute_for_process(arguments);
   std::vector<Finding> findings;
   Json processes = Json::object();
-  if (is_launched()) processes = inspect_processes();
+  if (is_launched()) processes = inspect_processes(findings);
   if (processes.is_null()) return kRight;  // the first process reports
   Json report = inspect_system("", findings);
   report.update(processes);

@@ -1,13 +1,11 @@
 // The links between the processes of a job, which `tandem launch`, srun or torchrun has started.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tandem/error.h"
 #include "tandem/worlds.h"
 #include "tools/tandem/doctor/doctor.h"
 
@@ -24,7 +22,6 @@ struct Link {
   double us = 0;    ///< of a write of 4 bytes with its answer
   double gbps = 0;  ///< of a large write
 };
-using HostName = std::array<char, 64>;
 
 double best_us(World& world, std::byte* to, const std::vector<std::byte>& from) {
   double best = 1e30;
@@ -50,43 +47,35 @@ void measure(World& world, Symm<std::byte> data, Symm<Link> links) {
   }
 }
 
-HostName own_host() {
-  HostName name{};
-  const char* const given = std::getenv("TANDEM_HOST");
-  if (given != nullptr)
-    std::copy_n(given, std::min(std::string_view(given).size(), name.size() - 1), name.begin());
-  else
-    ::gethostname(name.data(), name.size() - 1);
-  return name;
-}
-
 }  // namespace
 
-Json inspect_processes() {
+Json inspect_processes(std::vector<Finding>& findings) {
   WorldOptions options;
   options.kind = DeviceKind::kHost;
   options.heap_bytes = 2 * kCopied;
-  WorldProcess process(placement_from_environment(), options);
-  World& world = process.world();
-  const int pes = world.num_pes();
-  const auto data = world.heap().allocate<std::byte>(kCopied, "data");
-  const auto links = world.heap().allocate<Link>(Size{pes} * pes, "links");
-  const auto hosts = world.heap().allocate<HostName>(pes, "hosts");
-  const HostName own = own_host();
-  world.copy_in(hosts.on(0) + world.pe(), &own, Size{sizeof own});
-  measure(world, data, links);
-  if (world.pe() != 0) return nullptr;
-  Json report;
-  report["pes"] = Json::array();
-  report["pe_links"] = Json::array();
-  for (int from = 0; from < pes; ++from) {
-    report["pes"].push_back({{"host", hosts.local()[from].data()}, {"node", from / world.team().node_size}});
-    for (int to = 0; to < pes; ++to) {
-      const Link& link = links.local()[from * pes + to];
-      if (to != from) report["pe_links"].push_back({{"from", from}, {"to", to}, {"gbps", link.gbps}, {"us", link.us}});
+  Placement place = placement_from_environment();
+  Json report{{"pes", gather_hosts(place, options.join_timeout_s)}, {"pe_links", Json::array()}};
+  compare_hosts(report["pes"], findings);
+  try {
+    WorldProcess process(place, options);
+    World& world = process.world();
+    const int pes = world.num_pes();
+    const auto data = world.heap().allocate<std::byte>(kCopied, "data");
+    const auto links = world.heap().allocate<Link>(Size{pes} * pes, "links");
+    measure(world, data, links);
+    for (int from = 0; world.pe() == 0 && from < pes; ++from) {
+      report["pes"][static_cast<std::size_t>(from)]["node"] = from / world.team().node_size;
+      for (int to = 0; to < pes; ++to) {
+        const Link& link = links.local()[from * pes + to];
+        if (to != from)
+          report["pe_links"].push_back({{"from", from}, {"to", to}, {"gbps", link.gbps}, {"us", link.us}});
+      }
     }
+  } catch (const Error& error) {
+    findings.push_back(
+        {true, fmt::format("the processes make no world: {}", error.what()), "see the other findings, and the text"});
   }
-  return report;
+  return place.pe == 0 ? report : Json();
 }
 
 }  // namespace tandem::cli

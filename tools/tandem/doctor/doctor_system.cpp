@@ -125,16 +125,6 @@ Json find_library(const char* variable, const char* name, const char* version_fu
   return library;
 }
 
-/// Returns libfabric's version. Worlds of several hosts need the same on all of them.
-Json find_libfabric() {
-  Json library = find_library("TANDEM_FABRIC_LIBRARY", "libfabric.so.1", nullptr);
-  if (!library["found"].get<bool>()) return library;
-  void* const handle = dlopen(library["file"].get<std::string>().c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (auto* const version = reinterpret_cast<unsigned (*)()>(dlsym(handle, "fi_version")))
-    library["version"] = fmt::format("{}.{}", version() >> 16, version() & 0xFFFF);
-  return library;
-}
-
 /// Returns the folders from the root of the PCI tree down to a device.
 std::vector<std::string> branch(const fs::path& device) {
   std::error_code error;
@@ -152,6 +142,15 @@ std::size_t common(const std::vector<std::string>& a, const std::vector<std::str
 }
 
 }  // namespace
+
+Json find_libfabric() {
+  Json library = find_library("TANDEM_FABRIC_LIBRARY", "libfabric.so.1", nullptr);
+  if (!library["found"].get<bool>()) return library;
+  void* const handle = dlopen(library["file"].get<std::string>().c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (auto* const version = reinterpret_cast<unsigned (*)()>(dlsym(handle, "fi_version")))
+    library["version"] = fmt::format("{}.{}", version() >> 16, version() & 0xFFFF);
+  return library;
+}
 
 Json inspect_system(const std::string& root, std::vector<Finding>& findings) {
   Json system;
