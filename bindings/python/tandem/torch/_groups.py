@@ -80,6 +80,14 @@ def world_of(group: Any = None, device: str = "cpu", **options: Any) -> World:
     return world_for(resolve(group), torch.device(device).type, **options).world
 
 
+def close(name: str, device_type: str) -> None:
+    """Closes the world of a group for tensors of a device, if there is one. Its processes call it together."""
+    with _lock:
+        found = _worlds.pop((name, device_type), None)
+    if found is not None:
+        found.world.close()
+
+
 def shutdown() -> None:
     """Closes the worlds of all groups. All processes call it, before they destroy their process groups."""
     with _lock:
