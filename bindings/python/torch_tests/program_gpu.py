@@ -148,6 +148,7 @@ def symmetric_memory():
     data.put(mine, after, offset=64 * rank, stream=stream)
     words.signal(7, after, index=rank, stream=stream)
     words.wait(7, index=before, stream=stream)
+    world.barrier(stream=stream)
     assert view[before].eq(before + 1).all()
     assert torch.equal(torch.from_dlpack(data.local), view)
     world.barrier()
