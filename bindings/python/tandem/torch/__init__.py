@@ -34,6 +34,10 @@ try:
 except ImportError as error:
     raise MissingPackage("torch is not installed, and tandem.torch needs it: pip install torch") from error
 
+from ._version import check_torch
+
+check_torch()
+
 from ._async_tp import enable_async_tp
 from ._backend import register_backend
 from ._collectives import (
