@@ -284,7 +284,8 @@ class TandemGroup(dist.ProcessGroup):
             found = list(self._pending.values())
             self._pending.clear()
         for one in found:
-            one.start()
+            if not one.is_started:
+                one.start()
 
     def barrier(self, opts: Any = None) -> Any:
         """Blocks until all processes have called it, and until this process's current stream is empty."""
