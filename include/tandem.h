@@ -723,6 +723,9 @@ tandem_status tandem_expert_gemms_destroy(tandem_expert_gemms* gemms);
 tandem_status tandem_synchronize(tandem_world* world, void* stream);
 /** Blocks until all PEs have called it. */
 tandem_status tandem_barrier(tandem_world* world);
+/** Enqueues a barrier: later work in `stream` begins when the streams of all PEs have reached it, and then sees the
+ * earlier writes of all PEs. It never blocks and may be captured, but for its first call, as with collectives. */
+tandem_status tandem_barrier_on(tandem_world* world, void* stream);
 
 #undef TANDEM_INT
 

@@ -196,16 +196,32 @@ def times(name):
 def crossed(name):
     """A theme with one row for each size and one column for each group: Tandem / the peers."""
     theme = THEMES[name]
+    return cross(theme, "us", theme.rows(), min)
+
+
+def rates(name):
+    """The same in tokens per second, of which more is better."""
+    theme = THEMES[name]
+    rows = []
+    for row, _, peers in theme.rows():
+        found = row["tokens_per_s"]
+        rows.append((row, found[next(own for own in theme.own if own in found)], {p: found[p] for p in peers if p in found}))
+    return cross(theme, "tokens/s", rows, max)
+
+
+def cross(theme, unit, rows, best):
+    """The table of rows with our own value and those of peers, ours in bold where it is the best."""
     cells, sizes, peers_of = {}, {}, []
-    for row, mine, peers in theme.rows():
-        peers = {p: t for p, t in peers.items() if p not in theme.alone}
+    for row, mine, peers in rows:
+        peers = {p: value for p, value in peers.items() if p not in theme.alone}
         peers_of += [p for p in peers if p not in peers_of]
-        own = f"**{number(mine)}**" if not peers or mine <= min(peers.values()) else number(mine)
+        own = f"**{number(mine)}**" if best(mine, *peers.values()) == mine else number(mine)
         sizes.setdefault(theme.place(row), row.get("bytes", len(sizes)))
         cells.setdefault(theme.place(row), {}).setdefault(
             theme.group(row), " / ".join([own, *(number(peers[p]) for p in peers_of if p in peers)]))
     groups = list(dict.fromkeys(group for row in cells.values() for group in row))
-    lines = [f"| us: **Tandem** / {' / '.join(peers_of)} | " + " | ".join(groups) + " |", "|---" * (len(groups) + 1) + "|"]
+    lines = [f"| {unit}: **Tandem** / {' / '.join(peers_of)} | " + " | ".join(groups) + " |",
+             "|---" * (len(groups) + 1) + "|"]
     for place, row in sorted(cells.items(), key=lambda item: sizes[item[0]]):
         lines.append(f"| {place} | " + " | ".join(row.get(group, "") for group in groups) + " |")
     return lines
@@ -231,11 +247,11 @@ def check_cell(row):
     return ", ".join([*passed, *failed, *([row["note"]] if "note" in row else []), row["date"][5:]])
 
 
-TABLES = {"overview": overview, "checks": checks, "times": times, "crossed": crossed}
+TABLES = {"overview": overview, "checks": checks, "times": times, "crossed": crossed, "rates": rates}
 
 
 def table(kind, words):
     """The table of a mark in a document."""
-    if len(words) != (kind in ("times", "crossed")) or not set(words) <= THEMES.keys():
+    if len(words) != (kind in ("times", "crossed", "rates")) or not set(words) <= THEMES.keys():
         sys.exit(f"result_tables: no table '{' '.join([kind, *words])}'")
     return TABLES[kind](*words)

@@ -270,3 +270,7 @@ tandem_status tandem_synchronize(tandem_world* world, void* stream) {
 tandem_status tandem_barrier(tandem_world* world) {
   return guarded([&] { InWorld(world)->barrier(); });
 }
+
+tandem_status tandem_barrier_on(tandem_world* world, void* stream) {
+  return guarded([&] { InWorld(world)->barrier_on(stream); });
+}

@@ -163,6 +163,15 @@ void CWorld::send_recv(const std::vector<Send>& sends, const std::vector<Receive
   });
 }
 
+void CWorld::barrier_on(void* stream) {
+  in_order(stream, [&](bool) {
+    if (!barrier_) barrier_ = make_team_barrier(world(), world().team());
+    Stream borrowed = process_->borrow_stream(stream);
+    order_of_streams_->reserve(stream, 1);
+    tandem::barrier_on(borrowed, *barrier_, world().team());
+  });
+}
+
 void CWorld::synchronize(void* stream) {
   Stream borrowed = process_->borrow_stream(stream);
   std::erase_if(checks_, [](const auto& check) { return check.expired(); });

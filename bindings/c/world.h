@@ -10,6 +10,7 @@
 #include "plans.h"
 #include "stream_order.h"
 #include "tandem/advanced/transport_memory.h"
+#include "tandem/barrier.h"
 #include "tandem/collectives.h"
 #include "tandem/layer/expert_gemms.h"
 #include "tandem/operators.h"
@@ -68,6 +69,8 @@ class CWorld {
   DeviceKind kind() const { return process_->kind(); }
   WorldProcess& process() { return *process_; }
   void barrier() { world().barrier(); }
+  /// Enqueues a barrier. The first call, which all PEs make, allocates its words.
+  void barrier_on(void* stream);
   void* allocate(Size bytes);
   void free(const void* pointer);
   void register_memory(void* pointer, Size bytes);
@@ -137,6 +140,7 @@ class CWorld {
   std::unique_ptr<WorldProcess> process_;
   bool any_memory_;
   std::shared_ptr<TransportMemory> transport_memory_;
+  std::optional<TeamBarrier> barrier_;
   std::vector<Buffer> buffers_;
   BufferNumbers allocations_{"allocations"};
   BufferNumbers registrations_{"registrations"};

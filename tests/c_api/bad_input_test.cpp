@@ -57,6 +57,7 @@ std::vector<tandem_status> calls_on(tandem_world* world) {
   add(tandem_plan_create(&plan, world, TANDEM_ALL_GATHER_GEMM, &problem));
   add(tandem_synchronize(world, nullptr));
   add(tandem_barrier(world));
+  add(tandem_barrier_on(world, nullptr));
   return all;
 }
 

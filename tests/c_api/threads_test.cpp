@@ -51,6 +51,7 @@ TEST(CurrentGpu, IsTheWorldsInEveryCall) {
         [&] { return tandem_plan_destroy(plan); },
         [&] { return tandem_synchronize(w, s); },
         [&] { return tandem_barrier(w); },
+        [&] { return tandem_barrier_on(w, s); },
     };
     for (std::size_t i = 0; i < calls.size(); ++i) {
       gpus_used().clear();

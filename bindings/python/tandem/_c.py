@@ -70,6 +70,8 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "num_pes": [_address],
     "alloc": [_address, _size, _out],
     "free": [_address, _address],
+    "register": [_address, _address, _size],
+    "unregister": [_address, _address],
     "peer_pointer": [_address, _address, _int, _out],
     "put": [_address, _address, _address, _size, _int, _address],
     "write_signal": [_address, _address, ctypes.c_uint64, _int, _address],
@@ -116,6 +118,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "expert_gemms_destroy": [_address],
     "synchronize": [_address, _address],
     "barrier": [_address],
+    "barrier_on": [_address, _address],
 }
 
 

@@ -218,6 +218,29 @@ class Symmetric:
             self.world._wait()
 
 
+class Registered(Symmetric):
+    """Memory of an array that peers reach, too. `World.register` makes it. It keeps the array alive."""
+
+    def __init__(self, world: World, given: Memory) -> None:
+        self.world = world
+        self.shape = given.shape
+        self.dtype = given.dtype
+        self.bytes = given.bytes
+        self._owner = given.owner
+        with world._lock:
+            _c.call("register", world._handle, given.address, given.bytes)
+        self._address = given.address
+
+    def free(self) -> None:
+        """Ends the registration. All PEs call it. Raises InvalidArgument while arrays exist that view the memory."""
+        if self._address is None:
+            return
+        self.world._views.require_none("memory", self)
+        with self.world._lock:
+            _c.call("unregister", self.world._handle, self._address)
+        self._address = self._owner = None
+
+
 def _allocated(world: World, size: int) -> int:
     pointer = ctypes.c_void_p()
     _c.call("alloc", world._handle, size, ctypes.byref(pointer))

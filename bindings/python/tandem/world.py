@@ -11,7 +11,7 @@ from . import _c, _exit, _structs, errors
 from ._library import numbers_option, shown, text_option, whole_option
 from ._memory import Memory, memory_of, result_like
 from ._plan import Plan
-from .symmetric import Symmetric, Views, shape_option
+from .symmetric import Registered, Symmetric, Views, shape_option
 
 
 def _int_option(name: str, value: object) -> int:
@@ -163,10 +163,17 @@ class World:
             )
         return None if handle is None else World(handle)
 
-    def barrier(self) -> None:
-        """Blocks until all PEs have called it."""
+    def barrier(self, *, stream: Any = None) -> None:
+        """Blocks until all PEs have called it.
+
+        With a stream of a GPU it is enqueued there, and later work in the stream sees the earlier writes of all PEs.
+        """
+        on = self._stream(stream)
         with self._lock:
-            _c.call("barrier", self._handle)
+            if stream is None:
+                _c.call("barrier", self._handle)
+            else:
+                _c.call("barrier_on", self._handle, on)
 
     def synchronize(self, stream: Any = None) -> None:
         """Blocks until the stream is empty. Raises the failure of the device or of another PE."""
@@ -258,6 +265,15 @@ class World:
         made.clear()
         self.barrier()
         return made
+
+    def register(self, x: Any) -> Registered:
+        """Makes memory of `x` symmetric, so that calls use it in place and peers reach it. All PEs call it.
+
+        On GPUs the memory is one of PyTorch's expandable segments, or of CUDA's virtual memory with exportable handles.
+        It lies at the same place of allocations of the same sizes. On CPUs it is a shared mapping of a whole memory file
+        (`os.memfd_create` with `MFD_ALLOW_SEALING`) whose descriptor is open.
+        """
+        return Registered(self, self._output(x, "x"))
 
     def signals(self, count: int) -> Symmetric:
         """Allocates signal words, which hold zeros. All PEs call it."""

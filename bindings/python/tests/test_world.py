@@ -122,6 +122,57 @@ else:
     )
 
 
+@pytest.mark.parametrize("pes", [1, 2, 3])
+def test_registered_memory(pes):
+    run_pes(
+        NUMPY
+        + """
+import mmap, os, tandem
+size = 4 * mmap.PAGESIZE
+file = os.memfd_create("of the program", os.MFD_ALLOW_SEALING)
+os.ftruncate(file, size)
+memory = mmap.mmap(file, size)
+x = np.frombuffer(memory, "float32").reshape(4, -1)
+data = w.register(x)
+assert data.shape == x.shape and data.dtype == "float32"
+x[:] = me + 1
+assert w.all_reduce(x, out=x) is x and (x == n * (n + 1) / 2).all()
+w.barrier()
+data.put(np.full(5, me, "f4"), (me + 1) % n, offset=2)
+w.barrier()
+assert (x[0, 2:7] == (me - 1) % n).all() and (x[0, 7:] == n * (n + 1) / 2).all()
+view = data.get_buffer((me + 1) % n).numpy()
+assert (view[0, 2:7] == me).all()
+w.barrier()
+try:
+    data.free()
+except tandem.InvalidArgument as error:
+    assert "1 views of its memory are in use" in str(error)
+else:
+    raise AssertionError
+del view
+data.free()
+data.free()
+try:
+    data.local
+except tandem.InvalidArgument as error:
+    assert "memory: freed memory given" in str(error)
+else:
+    raise AssertionError
+assert w.all_reduce(x, out=x) is x  # as other memory
+for wrong, kind in ((np.ones(4, "f4"), tandem.Unsupported), (np.ones(4)[::2], tandem.InvalidArgument), (3, TypeError)):
+    try:
+        w.register(wrong)
+    except kind as error:
+        assert str(error)
+    else:
+        raise AssertionError(wrong)
+w.close()
+""",
+        pes,
+    )
+
+
 def test_split():
     run_pes(
         NUMPY

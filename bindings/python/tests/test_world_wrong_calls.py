@@ -102,6 +102,15 @@ def test_scatter_and_messages(world):
         refused(world.send_recv, [], wrong)
 
 
+def test_registered_memory_and_barriers(world):
+    read_only = numpy.ones(4, "f4")
+    read_only.flags.writeable = False
+    for wrong in [*NO_ARRAYS, numpy.ones((2, 2), "f4").T, read_only, numpy.ones(4, "c8"), numpy.ones(4, "f4")]:
+        refused(world.register, wrong)
+    for stream in (0, "x", Bad()):
+        refused(world.barrier, stream=stream)
+
+
 def test_symmetric_memory(world):
     for shape in ("x", None, 1.5, (2, -1), (2**40, 2**40), Bad(), {2}, [[1]]):
         refused(world.empty, shape)

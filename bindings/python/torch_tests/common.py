@@ -21,7 +21,7 @@ def join(backend: str = "gloo") -> tuple[int, int]:
     if DEVICE == "cuda":
         torch.cuda.set_device(rank % torch.cuda.device_count())
         torch.set_default_device("cuda")
-        backend = "cpu:gloo,cuda:nccl"
+        backend = "cpu:gloo,cuda:nccl" if backend == "gloo" else "cpu:tandem,cuda:tandem"
     dist.init_process_group(
         backend, init_method=os.environ["RENDEZVOUS"], rank=rank, world_size=size, timeout=timedelta(seconds=600)
     )

@@ -1,23 +1,24 @@
-"""The calls of torch.distributed on the backend "tandem" give what they give on gloo; DDP trains alike."""
+"""The calls of torch.distributed on the backend "tandem" give what they give on gloo or NCCL; DDP trains alike."""
 
 from __future__ import annotations
 
 import warnings
 
+import tandem
 import tandem.torch as tt
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-from common import join
+from common import DEVICE, join
 
 rank, size = join("cpu:tandem")
-gloo = dist.new_group(backend="gloo")
+other = dist.new_group(backend="nccl" if DEVICE == "cuda" else "gloo")
 OPERATIONS = (dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN, dist.ReduceOp.MAX)
 
 
 def both(call, *arguments):
     """Calls `call(group)` for both backends and compares."""
-    mine, theirs = call(None, *arguments), call(gloo, *arguments)
+    mine, theirs = call(None, *arguments), call(other, *arguments)
     assert len(mine) == len(theirs)
     assert all(torch.equal(a, b) for a, b in zip(mine, theirs)), (call, mine, theirs)
 
@@ -29,7 +30,7 @@ def all_reduce(group, op, dtype):
 
 
 def broadcast(group, x):
-    x = x.clone(memory_format=torch.preserve_format)
+    x = x.clone(memory_format=torch.preserve_format if group is None else torch.contiguous_format)
     dist.broadcast(x, 1, group=group)
     return [x]
 
@@ -84,6 +85,12 @@ def all_to_all_parts(group):
     return [out]
 
 
+def opts_of(root):
+    made = dist.BroadcastOptions()
+    made.rootRank = root
+    return made
+
+
 def ring(group):
     x, got = torch.full((4,), float(rank)), torch.empty(4)
     if rank == 0:
@@ -126,16 +133,81 @@ for call in (
 ):
     both(call)
 dist.barrier()
-try:
-    dist.all_reduce(torch.ones(2, dtype=torch.int16))
-except tt._backend.errors.Unsupported as error:
-    assert "int16" in str(error)
-else:
-    raise AssertionError("an operation that there is not was accepted")
+
+
+def refused(kind, text, call, *arguments):
+    try:
+        call(*arguments)
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"{arguments} were accepted")
+
+
+whole, x = dist.group.WORLD, torch.ones(2)
+refused(tandem.Unsupported, "int16", dist.all_reduce, torch.ones(2, dtype=torch.int16))
+refused(tandem.InvalidArgument, f"output: 2 elements given, allowed are {2 * size}", whole._allgather_base, x, x)
+refused(tandem.InvalidArgument, f"input: 2 elements given, allowed are {2 * size}", whole._reduce_scatter_base, x, x)
+refused(tandem.InvalidType, "output: float64 given, allowed is float32", whole._allgather_base, x.double(), x)
+refused(tandem.InvalidType, "on meta given, allowed are cpu and cuda", whole.broadcast, [x.to("meta")], opts_of(0))
+refused(tandem.InvalidArgument, "1 parts given, allowed is one for each", whole.alltoall, [x], [x])
+
+
+def messages_at_once():
+    """Sends come before receives on all processes, with more data than buffers hold."""
+    after, before = (rank + 1) % size, (rank - 1) % size
+    x, got = torch.full((1 << 22,), float(rank)), torch.empty(1 << 22)
+    strided = torch.empty(3, 2).t()
+    calls = [
+        dist.P2POp(dist.isend, x, after),
+        dist.P2POp(dist.isend, torch.full((2, 3), rank + 0.5), after),
+        dist.P2POp(dist.irecv, got, before),
+        dist.P2POp(dist.irecv, strided, before),
+    ]
+    for work in dist.batch_isend_irecv(calls):
+        work.wait()
+        assert work.is_success()
+    assert got.eq(before).all() and strided.eq(before + 0.5).all()
+    sent = dist.isend(x[:5], after)
+    received = dist.irecv(got[:5].fill_(-1), before)
+    y = torch.ones(1)
+    dist.all_reduce(y)  # starts them
+    assert y == size and received.is_completed() | received.wait() and got[:5].eq(before).all()
+    sent.wait()
+
+
+def streams():
+    """On GPUs, work orders streams, and the host does not wait."""
+    x, side = torch.ones(1 << 20), torch.cuda.Stream()
+    dist.all_reduce(x.clone())  # meets the other processes, which takes time
+    torch.cuda._sleep(4_000_000_000)  # some seconds
+    work = dist.all_reduce(x, async_op=True)
+    assert work.wait() and not work.is_completed()
+    with torch.cuda.stream(side):
+        work.wait()
+        y = x * 2
+    assert not work.is_completed() and work.exception() is None
+    torch.cuda.synchronize()
+    assert work.is_completed() and work.is_success() and y.eq(2 * size).all()
+    work.get_future().wait()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        dist.all_reduce(x)
+    x.fill_(3)
+    graph.replay()
+    assert x.eq(3 * size).all()
+    refused(tandem.InvalidArgument, "on cpu given", whole._allgather_base, torch.ones(2 * size, device="cpu"), x[:2])
+
+
+messages_at_once()
+if DEVICE == "cuda":
+    streams()
+work = dist.all_reduce(x, async_op=True)
+assert work.wait() and work.is_completed() and work.is_success() and work.exception() is None
+assert work.result()[0] is x and work.get_future().wait()[0] is x and x.eq(size).all()
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # newer versions have other names for the same calls
-    whole = dist.group.WORLD
     assert functional.all_reduce(torch.ones(2), "sum", whole).tolist() == [size] * 2
     assert functional.all_gather_tensor(torch.ones(1) * rank, 0, whole).tolist() == list(range(size))
     assert functional.reduce_scatter_tensor(torch.ones(2 * size), "sum", 0, whole).tolist() == [size] * 2
@@ -161,7 +233,18 @@ def trained(group):
     return list(model.parameters())
 
 
-for mine, theirs in zip(trained(None), trained(gloo)):
+for mine, theirs in zip(trained(None), trained(other)):
     assert torch.allclose(mine, theirs, atol=1e-5)
-dist.destroy_process_group()
+assert tt.all_reduce(torch.ones(3)).eq(size).all()  # the operators on a group of this backend
+tt.shutdown()
+dist.destroy_process_group(other)
+if rank == 0:
+    dist.all_reduce(torch.ones(1))
+    whole.abort()
+else:  # the others get its reason, with its number
+    try:
+        while True:
+            dist.all_reduce(torch.ones(1))
+    except tandem.Failure as error:
+        assert "PE 0: aborted: abort of the process group" in str(error), error
 print("all equal")

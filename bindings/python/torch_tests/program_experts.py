@@ -304,8 +304,8 @@ def refused(text, function, *arguments, **options):
 
 
 there = {"w_scales": first_scales, "activation": "swiglu"}
-refused("w_scales: None given with wire 'quantised'", tt.dispatch_gemm, x, in_fp8, first, activation="swiglu")
-refused("x_scales: a tensor given with wire", tt.dispatch_gemm, x, in_fp8, first, x_scales=h_scales, **there)
+refused("w_scales: None given, allowed is a tensor", tt.dispatch_gemm, x, in_fp8, first, activation="swiglu")
+refused("x_scales: a tensor given, allowed with wire", tt.dispatch_gemm, x, in_fp8, first, x_scales=h_scales, **there)
 refused("w: bfloat16 given, allowed are float8", tt.dispatch_gemm, x, in_fp8, first.to(BF16), **there)
 refused("x: float8_e4m3fn given", tt.dispatch_gemm, codes, in_fp8, first, **there)
 refused("w_scales: float64 given", tt.dispatch_gemm, x, in_fp8, first, w_scales=first_scales.double())
@@ -316,7 +316,7 @@ back = {"a_scales": h_scales, "w_scales": second_scales}
 refused("a_scales: None given", tt.gemm_combine, h, in_fp8, second, w_scales=second_scales)
 refused("a_scales: shape", tt.gemm_combine, h, in_fp8, second, a_scales=h_scales[:1], w_scales=second_scales)
 h_in_type = torch.zeros(in_type.arrays.sizes.rows, 24, dtype=BF16)
-refused("w_scales: a tensor given with wire 'type'", tt.gemm_combine, h_in_type, in_type, down, w_scales=second_scales)
+refused("w_scales: a tensor given, allowed with", tt.gemm_combine, h_in_type, in_type, down, w_scales=second_scales)
 refused("a: bfloat16 given", tt.gemm_combine, h.to(BF16), in_fp8, second, **back)
 needs = torch.ones_like(in_fp8.weights).requires_grad_()
 out = tt.gemm_combine(h, tt.Routing(in_fp8.memory, needs, in_fp8.problem), second, **back)

@@ -148,6 +148,7 @@ def symmetric_memory():
     data.put(mine, after, offset=64 * rank, stream=stream)
     words.signal(7, after, index=rank, stream=stream)
     words.wait(7, index=before, stream=stream)
+    world.barrier(stream=stream)
     assert view[before].eq(before + 1).all()
     assert torch.equal(torch.from_dlpack(data.local), view)
     world.barrier()
@@ -164,6 +165,26 @@ def symmetric_memory():
     del view, local, out
     data.free()
     words.free()
+
+
+def registered_memory():
+    """A tensor of an expandable segment is reduced in place, and peers reach it."""
+    world, after = tt.world_of(device="cuda"), (rank + 1) % size
+    torch.cuda.memory._set_allocator_settings("expandable_segments:True")
+    x = torch.full((16 << 20,), rank + 1.0)  # in a segment of its own
+    torch.cuda.memory._set_allocator_settings("expandable_segments:False")
+    stream = torch.cuda.current_stream()
+    try:
+        data = world.register(x)
+    except tandem.Unsupported as error:  # on all PEs
+        print(f"registration: {error}")
+        return
+    world.all_reduce(x, out=x, stream=stream)
+    world.barrier(stream=stream)
+    data.put(torch.full((5,), float(rank)), after, offset=3, stream=stream)
+    world.barrier(stream=stream)
+    assert x[3:8].eq((rank - 1) % size).all() and x[8:].eq(size * (size + 1) / 2).all()
+    data.free()
 
 
 def refused(kind, function, *arguments, **options):
@@ -217,7 +238,7 @@ def step(name, function, *arguments):
 for name, function, shapes in calls():
     step(f"{name}, captured", captured, function, shapes)
 print(f"graphs: {count} steps, {failed} failed", flush=True)
-for function in (symmetric_memory, wrong_devices, beside_nccl, layers_in_graphs):
+for function in (symmetric_memory, registered_memory, wrong_devices, beside_nccl, layers_in_graphs):
     step(function.__name__, function)
 print(f"with layers: {count} steps, {failed} failed", flush=True)
 for name, function, shapes in calls():

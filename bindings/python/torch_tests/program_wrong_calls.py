@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import tandem
 import tandem.torch as tt
 import torch
+import torch.distributed as dist
 from common import join
+from tandem._library import shown
 
-rank, size = join()
 count = 0
+
+
+def named(function, name, arguments, options):
+    """What the call gave for the argument that an error names, and its entries where that is a list."""
+    bound = inspect.signature(function).bind(*arguments, **options)
+    bound.apply_defaults()
+    values = {**bound.arguments, **bound.arguments.get("options", {})}
+    if name not in values and "arguments" in values:  # a layer that passes them on
+        values = dict(zip(("in_features", "out_features"), values["arguments"]))
+    assert name in values, f"{function}: no argument {name}"
+    value = values[name]
+    return [value, *value] if isinstance(value, (list, tuple)) else [value]
+
+
+def fits(wrong, text, kind):
+    """Whether a text shows this value, and the class of the error is the one for it."""
+    if isinstance(wrong, torch.Tensor) and text == str(wrong.dtype).removeprefix("torch."):
+        return kind is tandem.InvalidType
+    if type(wrong) is int and wrong < 2**53 and text == str(float(wrong)):
+        return kind is tandem.InvalidArgument
+    if text == shown(wrong) or text.split(" on ")[0].split(" with ")[0] == shown(wrong):
+        is_default = wrong is None and not dist.is_initialized()
+        return kind is tandem.InvalidType or is_default or isinstance(wrong, (str, int, float, list))
+    if isinstance(wrong, torch.Tensor):
+        sizes = [f"{one} {unit}" for one in wrong.shape for unit in ("rows", "tokens", "elements")]
+        given = (str(tuple(wrong.shape)), *sizes, "a tensor", *MORE)
+        return kind is tandem.InvalidArgument and any(one in text for one in given)
+    if isinstance(wrong, (list, tuple)):
+        return kind is tandem.InvalidArgument and text in (str(len(wrong)), "an empty list", "none", *MORE)
+    if isinstance(wrong, dist.ProcessGroup):
+        return kind is tandem.InvalidArgument and text == shown(wrong.group_name)
+    return kind is tandem.InvalidArgument and text == "a graph without shapes"
+
+
+MORE = ("single scales and vectors",)
 
 
 def refused(function, *arguments, **options):
@@ -16,9 +55,12 @@ def refused(function, *arguments, **options):
     count += 1
     try:
         function(*arguments, **options)
-    except tandem.Error as error:
+    except (tandem.InvalidArgument, tandem.InvalidType) as error:
         text = str(error)
-        assert text and "\n" not in text, text
+        found = re.fullmatch(r"(\w+): (.+?) given.*, allowed .+", text)
+        assert found, text
+        wrong = named(function, found[1], arguments, options)
+        assert any(fits(one, found[2], type(error)) for one in wrong), (type(error), text, wrong)
     else:
         raise AssertionError((function, arguments, options))
 
@@ -31,6 +73,15 @@ class Bad:
         raise RuntimeError("no number")
 
 
+x = torch.ones(2, 8)
+for function in (tt.all_reduce, tt.all_gather, tt.exchange_heads, tt.all_reduce_norm, tt.all_reduce_quantised):
+    refused(function, x)  # without a process group
+refused(tt.matmul_all_reduce, x, x.t())
+refused(tt.ColumnParallelLinear, 8, 8, group=None)
+refused(tt.route, torch.zeros(3, 2, dtype=torch.int64), experts=2, hidden=8, group=None)
+refused(tt.world_of)
+refused(tandem.World.from_torch)
+rank, size = join()
 NO_TENSORS = [None, 3, "x", [1.0], Bad(), b"", {}, torch.float32]
 NO_TYPES = [torch.ones(size, dtype=one) for one in (torch.bool, torch.int16, torch.complex64, torch.complex128)]
 NO_GROUPS = ["nothing", 3, Bad(), b"0", ["0"], torch.ones(1)]
@@ -223,6 +274,59 @@ for wrong in (None, 3, Bad(), torch.fx.symbolic_trace(lambda x: x + 1), torch.nn
 refused(tt.ColumnParallelLinear, size, size, keep_gathered=True)
 refused(tt.world_of, "nothing")
 refused(tt.world_of, device="meta")
+# Tensors without memory have shapes, and do not go with others.
+nothing = torch.ones(size, 8, device="meta")
+assert tt.all_gather(nothing).shape == (size * size, 8) and tt.all_reduce(nothing).is_meta
+refused(tt.matmul_all_reduce, x, w.to("meta"))
+refused(tt.all_reduce_norm, x, nothing)
+refused(tt.merge_heads, partial, lse.to("meta"))
+# A group that this process is not in, or no longer is.
+alone = dist.new_group([0])
+past = dist.new_group()
+assert tt.all_reduce(x, group=past).eq(size).all()
+tt.shutdown()
+dist.destroy_process_group(past)
+for operator in (tt.all_reduce, tt.all_gather, tt.all_reduce_quantised, tt.world_of):
+    given = () if operator is tt.world_of else (x,)
+    refused(operator, *given, group=past)
+    if rank != 0:
+        refused(operator, *given, group=alone)
+if rank == 0:
+    assert tt.all_reduce(x, group=alone).equal(x)
+
+
+# The operators as the dispatcher has them, with what their schemas refuse and what these let through.
+def guesses(kind, i):
+    """The i-th value of a type of schemas that no operator takes, or that only some take."""
+    values = {
+        "Tensor": (torch.tensor(1.0), torch.ones(3, dtype=torch.bool), torch.ones(0), torch.ones(2, 3, 4, 5)),
+        "int": (-1, 0, 2**62, 3),
+        "float": (float("nan"), -1.0, 0.0, 1.0),
+        "bool": (True, False, True, False),
+        "str": ("x", "", "sum", "0"),
+        "ScalarType": (torch.int16, torch.float32, torch.bfloat16, torch.bool),
+    }
+    if kind.startswith("Optional["):
+        return None if i % 2 else guesses(kind[9:-1], i)
+    if kind.startswith("List["):
+        return [guesses(kind[5:-1], i)] * i
+    return values.get(kind, values["int"])[i]
+
+
+for name in sorted(torch._C._dispatch_get_all_op_names()):
+    if not name.startswith("tandem::") or name.startswith("tandem::_"):
+        continue
+    operator = getattr(torch.ops.tandem, name.removeprefix("tandem::"))
+    arguments = operator.default._schema.arguments
+    calls = [[guesses(str(one.type), i) for one in arguments] for i in range(4)]
+    for given in (*calls, [], [*calls[0], 1], [None] * len(arguments), ["x"] * len(arguments)):
+        count += 1
+        try:
+            operator(*given)
+        except (RuntimeError, TypeError, ValueError) as error:  # PyTorch's own, or the package's
+            assert str(error)
+        else:
+            assert given is calls[3], (name, given)  # of which some are right
 assert tt.all_reduce(x).eq(size).all()  # the world has survived
 tt.shutdown()
 print(count, "wrong calls")

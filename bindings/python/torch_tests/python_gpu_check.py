@@ -30,10 +30,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PROGRAMS = (
     "gpu", "values", "products", "norm", "norm_gather", "layers", "experts", "scaled", "deep_ep", "compile", "async_tp",
-    "training", "plan_memory", "transformers",
+    "training", "plan_memory", "transformers", "backend",
 )  # fmt: skip
 AT_ONCE = 5
 NEEDS = {"gpu": ("numpy",), "transformers": ("transformers", "accelerate")}
+FEWEST_PROCESSES = {"backend": 2}
 MOST_TEXT = 4000  # characters of a process that are shown
 FEWEST_S = 5.0  # of a program, also if time is short
 
@@ -108,6 +109,8 @@ def main() -> int:
         missing = [name for name in NEEDS.get(program, ()) if importlib.util.find_spec(name) is None]
         if missing:
             print(f"{program:11} not run: {' and '.join(missing)} not installed")
+        elif processes < FEWEST_PROCESSES.get(program, 1):
+            print(f"{program:11} not run: {processes} processes, it needs {FEWEST_PROCESSES[program]}")
         else:
             programs.append(program)
 

@@ -45,8 +45,9 @@ def test_plans_of_a_layer_share_memory(tmp_path):
         assert text.endswith("all equal")
 
 
-def test_training_ends_at_the_same_loss(tmp_path):
-    for text in run("program_training.py", 2, tmp_path):
+@pytest.mark.parametrize("processes", [2, 3])
+def test_training_ends_at_the_same_loss(processes, tmp_path):
+    for text in run("program_training.py", processes, tmp_path):
         assert text.endswith("same losses")
 
 
@@ -118,17 +119,18 @@ def test_llama_gives_the_same_tokens(tmp_path):
     taken = []
     for processes, comm, ways in (
         (2, ["gloo,tandem", "--fuse"], ["gloo", "tandem", "tandem --fuse"]),
+        (3, ["gloo,tandem", "--fuse"], ["gloo", "tandem", "tandem --fuse"]),
         (1, ["tandem"], ["tandem"]),
     ):
         # A score that is not that of a prefill of all words, or not that of the first way, ends with exit code 1.
-        text = run(program, processes, tmp_path, "--comm", *comm, "--batch", "3,1", "--prefill", "9,256", *common)[0]
+        text = run(program, processes, tmp_path, "--comm", *comm, "--batch", "3,1", "--prefill", "9,258", *common)[0]
         rows = json.loads(file.read_text())["rows"]
-        steps = [("decode", 3), ("decode", 1), ("prefill", 9), ("prefill", 256)]  # the last one divides its rows
+        steps = [("decode", 3), ("decode", 1), ("prefill", 9), ("prefill", 258)]  # the last one divides its rows
         assert [(row["step"], row["rows"]) for row in rows] == steps
         for row in rows:
             assert row["same_tokens"] == dict.fromkeys(ways, row["tokens"])
             assert all(share < 1 for share in row["communication"].values())
         assert all(f"{way}: " in text for way in ways)
         taken.append([row["taken"] for row in rows])
-    assert taken[0] == taken[1] and taken[0][0] == taken[0][1]
+    assert taken[0] == taken[1] == taken[2] and taken[0][0] == taken[0][1]
     assert len(set(taken[0][0])) > 16

@@ -14,8 +14,7 @@ namespace tandem::kernels {
 template <class T>
 struct AllReduceStream {
   static constexpr int kLeastThreads = 512;  // of its roles
-  static constexpr int kCopiers = 2;         // roles that send in turns, and as many that gather
-  static constexpr int kBulkRoles = 2 * kCopiers;
+  static constexpr int kBulkRoles = 2;       // which send and gather
 
   struct Args {
     Symm<const T> in;
@@ -42,9 +41,8 @@ struct AllReduceStream {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Call call(block, a);
-    block.template parallel<1, 1, 1, 1, 6, 6>(
-        [&](auto& role) { call.send(role, a, 0); }, [&](auto& role) { call.send(role, a, 1); },
-        [&](auto& role) { call.gather(role, a, 0); }, [&](auto& role) { call.gather(role, a, 1); },
+    block.template parallel<1, 1, 7, 7>(
+        [&](auto& role) { call.send(role, a); }, [&](auto& role) { call.gather(role, a); },
         [&](auto& role) { call.reduce(role, a, 0); }, [&](auto& role) { call.reduce(role, a, 1); });
   }
 
@@ -65,8 +63,8 @@ struct AllReduceStream {
     }
 
     template <class Role>
-    TANDEM_DEVICE void send(Role& role, const Args& a, Size first) const {
-      for (Size i = first; i < inputs.count(); i += kCopiers) {
+    TANDEM_DEVICE void send(Role& role, const Args& a) const {
+      for (Size i = 0; i < inputs.count(); ++i) {
         for (const int pe : role.peers_from_self()) {
           inputs.await_ready(role, i, pe);
           inputs.await_free(role, i, pe);
@@ -97,8 +95,8 @@ struct AllReduceStream {
     }
 
     template <class Role>
-    TANDEM_DEVICE void gather(Role& role, const Args& a, Size first) const {
-      for (Size i = first; i < sums.count(); i += kCopiers)
+    TANDEM_DEVICE void gather(Role& role, const Args& a) const {
+      for (Size i = 0; i < sums.count(); ++i)
         for (const int pe : role.peers_from_self()) {
           const Range theirs = chunk(pe, i);
           sums.await(role, i, pe);

@@ -11,8 +11,6 @@
 namespace tandem::kernels {
 
 struct BroadcastStream : StreamMoveKernel {
-  static constexpr int kBulkRoles = StreamSlots::kLanes;
-
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const StreamChunks<std::byte> chunks(block, a.slots, a.count);
@@ -36,10 +34,10 @@ struct BroadcastStream : StreamMoveKernel {
     if (next != a.root) {
       chunks.await_ready(role, i, next);
       chunks.await_free(role, i, next);
-      role.copy_bulk(role.remote(chunks.slot(role, i, me, next), next), from, chunk.size());
+      role.copy(role.remote(chunks.slot(role, i, me, next), next), from, chunk.size());
       chunks.sent(role, i, next);
     }
-    copy_bulk_unless_same(role, a.out.local() + chunk.begin, from, chunk.size());
+    copy_unless_same(role, a.out.local() + chunk.begin, from, chunk.size());
     if (!is_root) chunks.release(role, i, previous);
   }
 };

@@ -38,7 +38,6 @@ struct SendRecvPairs {
 
   static constexpr std::size_t kMostMessages = MostMessages;
   static constexpr int kWarps = 4;  // of a role; half of the roles send, the others receive
-  static constexpr int kBulkRoles = 2 * SendRecvChannels::kLanesOfBlock;
   static constexpr int kThreads = 2 * SendRecvChannels::kLanesOfBlock * kWarps * 32;
 
   template <class Block>

@@ -2,10 +2,11 @@
 /// Messages through staging: a stripe is cut into chunks, each announced by the word of its slot.
 
 #include "collectives/send_recv/channels.h"
+#include "collectives/steps/put_counted.h"
 
 namespace tandem::kernels {
 
-/// Announces the size beside the staging. It has no order by itself; send_chunks gives it. Its source may be written
+/// Announces the size beside the staging. It has no order by itself; put_counted gives it. Its source may be written
 /// again when its slot may.
 template <class Role>
 TANDEM_DEVICE void signal_size(Role& role, const SendRecvChannels& a, Size slot, Size own_slot,
@@ -29,12 +30,8 @@ TANDEM_DEVICE void send_chunks(Role& role, const SendRecvChannels& a, const Mess
     if (first) {
       if (a.has_heads(role, message.peer)) role.signal(a.heads + slot, Head::of(chunk, Head::kInStaging), message.peer);
       signal_size(role, a, slot, a.slot_of(lane.here, chunk), message);
-    }
-    if (std::byte* const direct = role.remote(to, message.peer)) {
-      role.copy_bulk(direct, message.data + left.begin, bytes);
-      role.notify(a.arrived + slot, chunk, message.peer);
+      put_counted<std::byte>(role, to, message.data + left.begin, {0, bytes}, a.arrived + slot, chunk, message.peer);
     } else {
-      if (first) role.fence();  // after the size
       role.put_signal_nbi(to, message.data + left.begin, bytes, a.arrived + slot, chunk, message.peer);
     }
     left.begin += bytes;
@@ -57,7 +54,7 @@ TANDEM_DEVICE Size receive_chunks(Role& role, const SendRecvChannels& a, const M
     }
     const Size bytes = min(a.slot_bytes, left.size());
     const Size fits = min(bytes, message.bytes - left.begin);
-    if (fits > 0) role.copy_bulk(message.data + left.begin, (a.staging + slot * a.slot_bytes).local(), fits);
+    if (fits > 0) role.copy(message.data + left.begin, (a.staging + slot * a.slot_bytes).local(), fits);
     role.signal_after_reads(a.credits + lane.there, chunk, message.peer);
     left.begin += bytes;
     if (left.empty()) return came;

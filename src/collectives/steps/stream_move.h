@@ -17,7 +17,6 @@ struct StreamMoveArgs {
 struct StreamMoveKernel {
   using Args = StreamMoveArgs;
   static constexpr int kLeastThreads = 512;  // of its roles
-  static constexpr int kBulkRoles = 2 * StreamSlots::kLanes;
 
   static int suitable_blocks(const Team&, int blocks) { return StreamSlots::suitable_blocks(blocks); }
 
@@ -29,12 +28,6 @@ struct StreamMoveKernel {
   }
 };
 
-/// Copies between local addresses. It does nothing if they are the same (in-place calls).
-template <class Role>
-TANDEM_DEVICE void copy_bulk_unless_same(Role& role, std::byte* to, const std::byte* from, Size bytes) {
-  if (to != from) role.copy_bulk(to, from, bytes);
-}
-
 /// Sends the bytes at from(pe) to each PE, and stores those of PE p at p * count of the output. This PE's own chunks
 /// are copied by the senders and the receivers of a lane in turns, which thus have equal work.
 template <class Block, class From>
@@ -44,7 +37,7 @@ TANDEM_DEVICE void stream_to_all(Block& block, const StreamMoveArgs& a, const Fr
     if ((i / StreamSlots::kLanes % 2 == 0) != by_sender) return;
     const Range chunk = chunks.chunk(i);
     std::byte* const to = a.out.local() + role.pe() * a.count + chunk.begin;
-    copy_bulk_unless_same(role, to, from(role.pe()) + chunk.begin, chunk.size());
+    copy_unless_same(role, to, from(role.pe()) + chunk.begin, chunk.size());
   };
   const auto send = [&](auto& role, int lane) {
     for (Size i = lane; i < chunks.count(); i += StreamSlots::kLanes) {
@@ -52,7 +45,7 @@ TANDEM_DEVICE void stream_to_all(Block& block, const StreamMoveArgs& a, const Fr
       for (const int pe : role.peers_from_self()) {
         chunks.await_ready(role, i, pe);
         chunks.await_free(role, i, pe);
-        role.copy_bulk(role.remote(chunks.slot(role, i, role.pe(), pe), pe), from(pe) + chunk.begin, chunk.size());
+        role.copy(role.remote(chunks.slot(role, i, role.pe(), pe), pe), from(pe) + chunk.begin, chunk.size());
       }
       chunks.sent(role, i);
       copy_own(role, i, true);
@@ -66,7 +59,7 @@ TANDEM_DEVICE void stream_to_all(Block& block, const StreamMoveArgs& a, const Fr
       for (int distance = 1; distance < n; ++distance) {  // senders whose next, second, ... PE this is
         const int pe = (me - distance + n) % n;
         chunks.await(role, i, pe);
-        role.copy_bulk(a.out.local() + pe * a.count + chunk.begin, chunks.slot(role, i, pe, me).local(), chunk.size());
+        role.copy(a.out.local() + pe * a.count + chunk.begin, chunks.slot(role, i, pe, me).local(), chunk.size());
         chunks.release(role, i, pe);
       }
     }

@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "c_api/host/pes.h"
 
@@ -100,6 +102,29 @@ TEST_P(CProgramsOnHost, PutToPeersAndSignal) {
     void* theirs = nullptr;
     EXPECT_EQ(error_of(tandem_peer_pointer(p.world, values + 1, next, &theirs)), "");
     EXPECT_EQ(*static_cast<int*>(theirs), p.pe * 2);
+    EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
+    EXPECT_EQ(error_of(tandem_free(p.world, memory)), "");
+  });
+}
+
+TEST_P(CProgramsOnHost, MeetInAStream) {
+  run(GetParam(), [](const Peer& p) {
+    void* memory = nullptr;
+    ASSERT_EQ(error_of(tandem_alloc(p.world, sizeof(int), &memory)), "");
+    auto* const value = static_cast<int*>(memory);
+    *value = -1;
+    EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
+    for (int round = 0; round < 3; ++round) {
+      const int sent = p.pe + 100 * round;
+      // The last PE is late, so that its data is missing where nothing waits.
+      if (p.pe == p.n - 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_EQ(error_of(tandem_put(p.world, value, &sent, sizeof(sent), (p.pe + 1) % p.n, nullptr)), "");
+      EXPECT_EQ(error_of(tandem_barrier_on(p.world, nullptr)), "");
+      EXPECT_EQ(error_of(tandem_synchronize(p.world, nullptr)), "");
+      EXPECT_EQ(*value, (p.pe + p.n - 1) % p.n + 100 * round);
+      EXPECT_EQ(error_of(tandem_barrier_on(p.world, nullptr)), "");
+      EXPECT_EQ(error_of(tandem_synchronize(p.world, nullptr)), "");
+    }
     EXPECT_EQ(error_of(tandem_barrier(p.world)), "");
     EXPECT_EQ(error_of(tandem_free(p.world, memory)), "");
   });

@@ -69,11 +69,13 @@ void parts_that_differ() {
   const Memory to(wanted.size());
   cudaStream_t stream = nullptr;
   cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  well(tandem_barrier_on(all.world, stream));
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t made = nullptr;
   cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   well(tandem_all_to_all_v(all.world, from.at(), out_counts.data(), out_offsets.data(), to.at(), in_counts.data(),
                            in_offsets.data(), TANDEM_U32, stream));
+  well(tandem_barrier_on(all.world, stream));
   cuda(cudaStreamEndCapture(stream, &graph));
   cuda(cudaGraphInstantiate(&made, graph, 0));
   for (int replay = 0; replay < 20; ++replay) cuda(cudaGraphLaunch(made, stream));

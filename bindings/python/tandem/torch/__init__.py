@@ -19,7 +19,7 @@
     ParallelExperts                     a layer of experts that the processes share
     enable_async_tp                     PyTorch's own pass for async tensor parallelism ends in these products
     enable_transformers_tp              so do row-parallel layers of models of transformers
-    register_backend                    dist.init_process_group("cpu:tandem")
+    register_backend                    dist.init_process_group("cpu:tandem,cuda:tandem")
 
 `group` is a process group, its name, or None for the default group. A group's first operator makes its world, on all
 processes at once.
@@ -33,6 +33,10 @@ try:
     import torch  # noqa: F401
 except ImportError as error:
     raise MissingPackage("torch is not installed, and tandem.torch needs it: pip install torch") from error
+
+from ._version import check_torch
+
+check_torch()
 
 from ._async_tp import enable_async_tp
 from ._backend import register_backend

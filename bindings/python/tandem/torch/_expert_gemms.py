@@ -98,9 +98,12 @@ def _check_scales(
 ) -> None:
     """Raises where scales are missing with one of the wires, and where they are given with another one."""
     if (scales is not None) != (problem.wire in wires):
-        state = "None" if scales is None else "a tensor"
         allowed = " or ".join(f"'{wire}'" for wire in wires)
-        raise errors.InvalidArgument(f"{name}: {state} given with wire '{problem.wire}', allowed with wire {allowed}")
+        if scales is None:
+            raise errors.InvalidType(f"{name}: None given, allowed is a tensor, because the wire is '{problem.wire}'")
+        raise errors.InvalidArgument(
+            f"{name}: a tensor given, allowed with wire '{problem.wire}' is None, and with {allowed} a tensor"
+        )
     if scales is not None:
         _groups.check_tensor(name, scales, (torch.float32,))
         check_shape(name, scales, shape, like)

@@ -24,6 +24,7 @@ from ._ops import call, register
 from ._routing import TYPES, Arrays, Problem, problem_of
 
 _IDS = (torch.int64, torch.int32)
+_MOST_CHOICES = 16
 _GROUP = 128  # elements with one scale
 FP8 = torch.float8_e4m3fn
 # The arguments of all operators that name a plan.
@@ -101,8 +102,11 @@ def new_rows(
     check_routing(routing, problem, x)
     groups = -(-problem.hidden // _GROUP)
     if (x_scales is not None) != (problem.wire == "given"):
-        state = "None" if x_scales is None else "a tensor"
-        raise errors.InvalidArgument(f"x_scales: {state} given with wire '{problem.wire}', allowed with wire 'given'")
+        if x_scales is None:
+            raise errors.InvalidType(f"x_scales: None given, allowed is a tensor, because the wire is '{problem.wire}'")
+        raise errors.InvalidArgument(
+            f"x_scales: a tensor given, allowed with wire '{problem.wire}' is None, and with 'given' a tensor"
+        )
     if x_scales is not None:
         _groups.check_tensor("x_scales", x_scales, (torch.float32,))
         check_shape("x_scales", x_scales, (x.shape[0], groups), x)
@@ -310,8 +314,10 @@ def problem_for(
 ) -> Problem:
     """The options of a plan for these choices. Raises InvalidArgument and InvalidType."""
     _groups.check_tensor("ids", ids, _IDS)
-    if ids.dim() != 2:
-        raise errors.InvalidArgument(f"ids: shape {tuple(ids.shape)} given, allowed is tokens x choices of a token")
+    if ids.dim() != 2 or not 1 <= ids.shape[1] <= _MOST_CHOICES:
+        raise errors.InvalidArgument(
+            f"ids: shape {tuple(ids.shape)} given, allowed is tokens x choices of a token, 1 to {_MOST_CHOICES}"
+        )
     if weights is not None:
         _groups.check_tensor("weights", weights, (torch.float32,))
     if not isinstance(dtype, torch.dtype):

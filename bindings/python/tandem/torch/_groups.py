@@ -77,7 +77,24 @@ def world_of(group: Any = None, device: str = "cpu", **options: Any) -> World:
 
     `options` are those of `World.from_environment`. They count only where this call makes the world.
     """
-    return world_for(resolve(group), torch.device(device).type, **options).world
+    try:
+        kind = torch.device(device).type
+    except (RuntimeError, TypeError):
+        kind = None
+    if kind not in _KINDS:
+        known = isinstance(device, (str, torch.device))
+        raise (errors.InvalidArgument if known else errors.InvalidType)(
+            f"device: {shown(device)} given, allowed are cpu and cuda"
+        )
+    return world_for(resolve(group), kind, **options).world
+
+
+def close(name: str, device_type: str) -> None:
+    """Closes the world of a group for tensors of a device, if there is one. Its processes call it together."""
+    with _lock:
+        found = _worlds.pop((name, device_type), None)
+    if found is not None:
+        found.world.close()
 
 
 def shutdown() -> None:
@@ -121,3 +138,17 @@ def check_tensor(name: str, x: Any, allowed: tuple[torch.dtype, ...]) -> None:
     if x.dtype not in allowed:
         names = ", ".join(str(one).removeprefix("torch.") for one in allowed)
         raise errors.InvalidType(f"{name}: {str(x.dtype).removeprefix('torch.')} given, allowed are {names}")
+
+
+def check_like(name: str, x: torch.Tensor, first: torch.Tensor, called: str = "x") -> None:
+    """Raises for a tensor of another type, or on another device, than the argument `called`."""
+    if x.dtype != first.dtype:
+        given, allowed = (str(one.dtype).removeprefix("torch.") for one in (x, first))
+        raise errors.InvalidType(f"{name}: {given} given, allowed is {allowed}, as {called}")
+    check_like_device(name, x, first, called)
+
+
+def check_like_device(name: str, x: torch.Tensor, first: torch.Tensor, called: str = "x") -> None:
+    """Raises for a tensor on another device than the argument `called`."""
+    if x.device != first.device:
+        raise errors.InvalidArgument(f"{name}: a tensor on {x.device} given, allowed is {first.device}, as {called}")

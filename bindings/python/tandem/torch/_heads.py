@@ -105,10 +105,7 @@ def _exchanged(tensors: list[torch.Tensor], to_rows: bool, group: str) -> list[t
     first = tensors[0]
     for x in tensors:
         _groups.check_tensor("tensors", x, TYPES)
-        if x.dtype != first.dtype or x.device != first.device:
-            raise errors.InvalidArgument(
-                f"tensors: {x.dtype} on {x.device} given, allowed is {first.dtype} on {first.device}, as the first"
-            )
+        _groups.check_like("tensors", x, first, "the first")
         if x.dim() < 2 or 0 in x.shape[1:] or x.shape[0] != first.shape[0] or x.shape[0 if to_rows else 1] % pes != 0:
             axis = "rows" if to_rows else "heads"
             raise errors.InvalidArgument(

@@ -129,7 +129,7 @@ class ColumnParallelLinear(_ParallelLinear):
         """`keep_gathered` keeps the input of all PEs for backward, which otherwise gathers it again."""
         super().__init__(*arguments, **options)
         if keep_gathered and not self.sequence_parallel:
-            raise errors.InvalidArgument("keep_gathered: given without sequence_parallel, allowed is with it")
+            raise errors.InvalidArgument("keep_gathered: True given, allowed without sequence_parallel is False")
         self.keep_gathered = keep_gathered
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -26,7 +26,7 @@ from .._c import ACTIVATIONS
 from .._library import shown
 from .._plan import OperatorPlan
 from . import _groups, _native
-from ._collectives import CODES
+from ._collectives import CODES, text_argument
 from ._ops import call, call_directly, register
 from ._scales import Scales
 
@@ -53,12 +53,9 @@ def _checked(x: torch.Tensor, weights: Sequence[torch.Tensor], biases: Sequence[
     for name, tensors, dims in (("weight", weights, 2), ("bias", biases, 1)):
         for one in tensors:
             _groups.check_tensor(name, one, _TYPES)
-            if one.dtype != x.dtype or one.device != x.device:
-                raise errors.InvalidArgument(
-                    f"{name}: {one.dtype} on {one.device} given, allowed is {x.dtype} on {x.device}, as x"
-                )
+            _groups.check_like(name, one, x)
             if one.dim() != dims:
-                raise errors.InvalidArgument(f"{name}: {one.dim()} axes given, allowed are {dims}")
+                raise errors.InvalidArgument(f"{name}: shape {tuple(one.shape)} given, allowed are {dims} axes")
     for one in weights:
         if one.shape[0] != x.shape[-1]:
             raise errors.InvalidArgument(
@@ -445,7 +442,7 @@ def all_gather_matmul(
         _tensors("x", x)[0],
         _tensors("weight", weight),
         biases,
-        str(activation),
+        text_argument("activation", activation),
         bool(return_gathered),
         _groups.resolve(group),
     )
@@ -458,7 +455,7 @@ def _one(operator: Any, x: Any, weight: Any, bias: Any, activation: str, group: 
     _groups.check_tensor("weight", weight, _TYPES)
     if bias is not None:
         _groups.check_tensor("bias", bias, _TYPES)
-    return call(operator, x, weight, bias, str(activation), _groups.resolve(group))
+    return call(operator, x, weight, bias, text_argument("activation", activation), _groups.resolve(group))
 
 
 def matmul_reduce_scatter(

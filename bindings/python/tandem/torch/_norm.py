@@ -55,10 +55,7 @@ def _checked(
 
 def _check_like(name: str, value: torch.Tensor, x: torch.Tensor, shape: tuple[Any, ...]) -> None:
     _groups.check_tensor(name, value, _TYPES)
-    if value.dtype != x.dtype or value.device != x.device:
-        raise errors.InvalidArgument(
-            f"{name}: {value.dtype} on {value.device} given, allowed is {x.dtype} on {x.device}, as x"
-        )
+    _groups.check_like(name, value, x)
     if tuple(value.shape) != shape:
         raise errors.InvalidArgument(f"{name}: shape {tuple(value.shape)} given, allowed is {shape}")
 

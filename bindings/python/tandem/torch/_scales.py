@@ -74,10 +74,12 @@ def check_scales(x: torch.Tensor, weights: Sequence[torch.Tensor], scales: Scale
         check_shape("x_scale", scales.x, (*x.shape[:-1], 1), x)
     for weight, scale in zip(weights, scales.weights, strict=True):
         _groups.check_tensor("weight_scale", scale, (torch.float32,))
-        if not scales.blocks and scale.numel() != 1:
-            check_shape("weight_scale", scale.reshape(-1), (weight.shape[1],), x)
-    for scale in (scales.x, *scales.weights):
-        check_shape("scale", scale, tuple(scale.shape), x)
+        if not scales.blocks and scale.numel() not in (1, weight.shape[1]):
+            raise errors.InvalidArgument(
+                f"weight_scale: shape {tuple(scale.shape)} given, allowed are 1 and {weight.shape[1]} elements"
+            )
+        _groups.check_like_device("weight_scale", scale, x)
+    _groups.check_like_device("x_scale", scales.x, x)
     if not scales.blocks and len({scale.numel() > 1 for scale in scales.weights}) > 1:
         raise errors.InvalidArgument("weight_scale: single scales and vectors given, allowed is one kind")
 
