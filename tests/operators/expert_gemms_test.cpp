@@ -201,6 +201,49 @@ TEST(ExpertGemms, TileOfTheRule) {
   EXPECT_EQ(rows(2), 0);  // refused later
 }
 
+TEST(ExpertGemms, RefuseARoutingOfAnotherPlan) {
+  Simulation(load_machine("h200x4"), 1).run([](World& world) {
+    ExpertGemmOptions options;
+    options.experts = {.max_tokens = 2, .hidden = 64, .experts = 4, .top_k = 2};
+    options.intermediate = 64;
+    const auto plan = make_expert_gemms(world, options);
+    options.experts.experts = 2;
+    const auto other = make_expert_gemms(world, options);
+    SymmetricHeap& heap = world.heap();
+    auto* const routing = heap.allocate_local<std::int32_t>(plan->experts().routing_bytes() / 4, "routing");
+    const Size elements = plan->experts().rows() * 64;
+    const auto allocate = [&](Size count) { return heap.allocate_local<bf16>(count, "buffer"); };
+    const auto error = [](const auto& call) {
+      try {
+        call();
+      } catch (const InvalidArgument& caught) {
+        return std::string(caught.what());
+      }
+      return std::string();
+    };
+    Stream stream = world.make_stream("main");
+    other->route(stream, {.tokens = 0, .ids = routing, .routing = routing});
+    const DispatchGemmCall there{.x = allocate(1),
+                                 .routing = routing,
+                                 .b = allocate(4 * 64 * 64),
+                                 .rows = allocate(elements),
+                                 .out = allocate(elements)};
+    const GemmCombineCall back{.a = allocate(elements),
+                               .routing = routing,
+                               .b = allocate(4 * 64 * 64),
+                               .y = allocate(elements),
+                               .out = allocate(1)};
+    const auto of_other =
+        HasSubstr("routing: one of 2 tokens, top 2 of 2 experts, tp_size 1, align 128 given to experts of");
+    EXPECT_THAT(error([&] { plan->dispatch_gemm(stream, there); }), of_other);
+    EXPECT_THAT(error([&] { plan->gemm_combine(stream, back); }), of_other);
+    plan->route(stream, {.tokens = 0, .ids = routing, .routing = routing});
+    EXPECT_EQ(error([&] { plan->dispatch_gemm(stream, there); }), "");
+    EXPECT_EQ(error([&] { plan->gemm_combine(stream, back); }), "");
+    stream.synchronize();
+  });
+}
+
 TEST(ExpertGemms, RefuseOptionsByName) {
   Simulation simulation(load_machine("h200x4"), 2);
   simulation.run([](World& world) {
