@@ -88,7 +88,7 @@ if(TANDEM_TESTS)
   tandem_cuda_kernels(litmus_gpu_kernels "${PROJECT_SOURCE_DIR}/tests/gpu/memory/litmus_device.cu"
                       ARCHITECTURES ${TANDEM_CUDA_ARCHITECTURES})
   target_include_directories(litmus_gpu_kernels PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  foreach(name litmus_gpu_check stress_gpu_check)
+  foreach(name litmus_gpu_check stress_gpu_check experts_stress_gpu_check)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:litmus_gpu_kernels>)
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
   endforeach()

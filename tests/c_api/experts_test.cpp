@@ -105,6 +105,28 @@ TEST(Experts, GoToTheirPesAndBack) {
   });
 }
 
+TEST(Experts, RefuseARoutingOfAnotherPlan) {
+  run_in_c(2, [](CPeer& peer) {
+    tandem_experts_problem problem = kExpertsProblem;
+    problem.max_tokens = 3;
+    Experts e(peer), other(peer, problem);
+    tandem_experts_choices choices = e.choices();
+    choices.tokens = 0;
+    choices.routing = other.routing;  // has room for either
+    EXPECT_EQ(unlike(tandem_experts_route(other.plan, &choices, peer.stream), TANDEM_SUCCESS), "");
+    const tandem_experts_rows rows{.tokens = 0, .x = e.x, .routing = other.routing, .out = e.rows};
+    const char* const text = "routing: one of 3 tokens, top 1 of 2 experts";
+    EXPECT_EQ(unlike(tandem_experts_dispatch(e.plan, &rows, peer.stream), kInvalid, text), "");
+    const tandem_experts_sums sums{.tokens = 0, .y = e.rows, .routing = other.routing, .out = e.out};
+    EXPECT_EQ(unlike(tandem_experts_combine(e.plan, &sums, peer.stream), kInvalid, text), "");
+    EXPECT_EQ(unlike(tandem_experts_route(e.plan, &choices, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_dispatch(e.plan, &rows, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_synchronize(peer.world, peer.stream), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_destroy(e.plan), TANDEM_SUCCESS), "");
+    EXPECT_EQ(unlike(tandem_experts_destroy(other.plan), TANDEM_SUCCESS), "");
+  });
+}
+
 TEST(Experts, SizesAreKnownBeforeThePlanIsMade) {
   tandem_experts_sizes before{};
   EXPECT_EQ(unlike(tandem_experts_sizes_of(&kExpertsProblem, 2, &before), TANDEM_SUCCESS), "");

@@ -71,8 +71,11 @@ void add_up(World& world, bool starts_anew) {
   main.synchronize();
 }
 
-/// A kernel makes the table of a grouped GEMM anew, beside the GEMM or before it.
-void run_groups(World& world, bool joins) {
+/// Data on the device that a grouped GEMM reads, or the kernel that makes its table.
+enum class Groups { kPanels, kCounts, kIndex };
+
+/// One of these is made anew, beside its reader or before it.
+void run_groups(World& world, Groups what, bool joins) {
   const auto panels = make_group_panels(world, {.groups = 2, .tile_m = 8, .most_panels = 4, .most_rows = 16});
   const auto numbers = [&](const char* name, const std::vector<std::int32_t>& values) {
     auto* const memory = world.heap().allocate_local<std::int32_t>(static_cast<Size>(values.size()), name);
@@ -96,11 +99,20 @@ void run_groups(World& world, bool joins) {
   gemm.groups = panels->groups();
   Stream main = world.make_stream("main");
   Stream side = world.make_stream("side");
-  const std::int32_t* const counts = numbers("counts", {9, 3});
+  std::int32_t* const counts = numbers("counts", {9, 3});
   panels->make(main, counts);
   main.synchronize();
-  panels->make(side, counts);
+  const std::vector<std::int32_t> rows_of_a(static_cast<std::size_t>(gemm.m));
+  std::int32_t* const index = numbers("index", rows_of_a);
+  if (what == Groups::kIndex) {
+    gemm.groups.a_rows = index;
+    gemm.groups.rows_of_a = gemm.m;
+  }
+  if (what == Groups::kPanels) panels->make(side, counts);
+  if (what == Groups::kCounts) side.copy_async(counts, numbers("other counts", {9, 3}), 8);
+  if (what == Groups::kIndex) side.copy_async(index, numbers("other index", rows_of_a), gemm.m * 4);
   if (joins) main.wait_for(side);
+  if (what == Groups::kCounts) panels->make(main, counts);
   main.gemm(gemm, world.team());
   main.synchronize();
   side.synchronize();
@@ -127,9 +139,12 @@ void add_gemm_programs(Programs& programs) {
   programs.host(
       "two GEMMs that add up a row in one place", true, [](World& world, const Env&) { add_up(world, true); },
       Place::kOneNode);
-  for (const bool joins : {false, true})
-    programs.host(std::string("a grouped GEMM's panels, made ") + (joins ? "before it" : "beside it"), !joins,
-                  [joins](World& world, const Env&) { run_groups(world, joins); });
+  for (const auto& [what, text] : {std::pair{Groups::kPanels, "a grouped GEMM's panels, made "},
+                                   {Groups::kCounts, "the numbers of rows of a grouped GEMM's panels, copied over "},
+                                   {Groups::kIndex, "a grouped GEMM's row index, copied over "}})
+    for (const bool joins : {false, true})
+      programs.host(std::string(text) + (joins ? "before it" : "beside it"), !joins,
+                    [what, joins](World& world, const Env&) { run_groups(world, what, joins); });
 }
 
 }  // namespace tandem::check_test

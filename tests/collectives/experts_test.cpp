@@ -42,6 +42,54 @@ TEST(Experts, AreRightInTheSimulator) {
   }
 }
 
+/// Other numbers of PEs, and of choices in a token.
+TEST(Experts, AreRightForOddNumbers) {
+  constexpr int kPes[] = {4, 6, 7}, kTopK[] = {5, 6, 7};
+  for (std::size_t i = 0; i < std::size(kPes); ++i) {
+    const int pes = kPes[i];
+    const std::vector<ExpertRuns> cases = test::expert_cases(pes);
+    for (std::size_t number = 0; number < std::size(kTopK); ++number) {
+      ExpertRuns runs = cases[(5 * i + 2 * number) % cases.size()];
+      runs.options.top_k = kTopK[(i + number) % std::size(kTopK)];
+      runs.options.experts = 7 * pes;
+      if (runs.options.layout == ExpertLayout::kByExpert)
+        runs.options.most_rows = pes * runs.options.max_tokens * runs.options.top_k;
+      SCOPED_TRACE(test::describe(runs, pes));
+      Simulation simulation(load_machine("h200x8"), pes);
+      simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+    }
+  }
+}
+
+/// Values that fp8 rounds, with scales that are no powers of two.
+TEST(Experts, QuantiseFractionsAsTheHostDoes) {
+  for (const ExpertTransport transport : {ExpertTransport::kPackets, ExpertTransport::kChunks, ExpertTransport::kFused})
+    for (const DType type : {DType::kBF16, DType::kF16}) {
+      ExpertRuns runs;
+      runs.options = {.type = type, .max_tokens = 4, .hidden = 1500, .experts = 4, .top_k = 2};
+      runs.options.wire = ExpertWire::kQuantised;
+      runs.options.transport = transport;
+      runs.input.fractions = true;
+      runs.rounds = {{"random", 4, 2}, {"ragged", 4, 1}};
+      SCOPED_TRACE(test::describe(runs, 2));
+      Simulation simulation(load_machine("h200x8"), 2);
+      simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+    }
+}
+
+TEST(Experts, AreRightForRowsOfALargeModel) {
+  for (const ExpertTransport transport : {ExpertTransport::kPackets, ExpertTransport::kChunks})
+    for (const ExpertWire wire : {ExpertWire::kType, ExpertWire::kQuantised}) {
+      ExpertRuns runs;
+      runs.options = {.max_tokens = 2, .hidden = 7168, .experts = 32, .top_k = 8, .wire = wire, .transport = transport};
+      runs.input.fractions = true;
+      runs.rounds = {{"random", 2, 2}};
+      SCOPED_TRACE(test::describe(runs, 2));
+      Simulation simulation(load_machine("h200x8"), 2);
+      simulation.run([&](World& world) { EXPECT_EQ(wrong(world, runs), ""); });
+    }
+}
+
 TEST(Experts, AreRightOnCpus) {
   int number = 0;
   for (const int pes : {1, 2, 3, 4}) {
@@ -238,6 +286,18 @@ TEST(Experts, RefuseBadOptionsByName) {
               HasSubstr("tp_size: 3 given to experts, allowed are divisors of the 4 PEs"));
   EXPECT_EQ(option([](ExpertOptions& o) { o.top_k = 17; }), "top_k: 17 given to experts, allowed are 1 to 16");
   EXPECT_EQ(option([](ExpertOptions& o) { o.align = 0; }), "align: 0 given to experts, allowed are 1 to 1024");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.align = 1025; }), "align: 1025 given to experts, allowed are 1 to 1024");
+  EXPECT_EQ(option([](ExpertOptions& o) {
+              o.layout = ExpertLayout::kByExpert;
+              o.align = 2;
+            }),
+            "align: 2 given to experts, allowed is 1 with the layout by_expert");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.wire = static_cast<ExpertWire>(3); }),
+            "wire: 3 given to experts, allowed are 0 to 2");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.layout = static_cast<ExpertLayout>(-1); }),
+            "layout: -1 given to experts, allowed are 0 to 2");
+  EXPECT_EQ(option([](ExpertOptions& o) { o.scales_by_group = true; }),
+            "scales_by_group: true given to experts, allowed is false with wire type");
   EXPECT_EQ(option([](ExpertOptions& o) { o.most_rows = 4; }),
             "most_rows: 4 given to experts, allowed is 0 without the layout by_expert");
   EXPECT_THAT(option([](ExpertOptions& o) { o.blocks = 1'000'000; }), HasSubstr("blocks: 1000000 given"));
@@ -317,6 +377,59 @@ TEST(Experts, RefuseRowsOfAnotherRouting) {
             "tokens: 1 rows for 2 tokens given to experts, allowed is a row for each token");
   EXPECT_THAT(error([](Calls& c) { c.dispatch.routing = static_cast<std::int32_t*>(c.route.routing) + 4; }),
               HasSubstr("routing: "));
+}
+
+/// Returns the errors of a dispatch and a combine of a plan on one PE, whose routing a plan of other options has made.
+template <class Change>
+std::vector<std::string> refusals_of_routing(const Change& change) {
+  std::vector<std::string> texts;
+  Simulation(load_machine("h200x4"), 1).run([&](World& world) {
+    const ExpertOptions options{.max_tokens = 2, .hidden = 8, .experts = 4, .top_k = 2};
+    ExpertOptions others = options;
+    change(others);
+    const auto plan = make_experts(world, options), other = make_experts(world, others);
+    SymmetricHeap& heap = world.heap();
+    auto* const memory = heap.allocate_local<std::int32_t>(1024, "memory");
+    auto* const routing = heap.allocate_local<std::int32_t>(1024, "routing");
+    auto* const x = heap.allocate_local<bf16>(512, "x");
+    auto* const rows = heap.allocate_local<bf16>(512, "rows");
+    Stream stream = world.make_stream("main");
+    other->route(stream, {.tokens = 0, .ids = memory, .routing = routing});
+    stream.synchronize();
+    const auto note = [&](const auto& call) {
+      try {
+        call();
+        texts.emplace_back();
+      } catch (const InvalidArgument& error) {
+        texts.emplace_back(error.what());
+      }
+      stream.synchronize();
+    };
+    note([&] { plan->dispatch(stream, {.tokens = 0, .x = x, .routing = routing, .out = rows}); });
+    note([&] { plan->combine(stream, {.tokens = 0, .y = rows, .routing = routing, .out = x}); });
+    plan->route(stream, {.tokens = 0, .ids = memory, .routing = routing});
+    note([&] { plan->dispatch(stream, {.tokens = 0, .x = x, .routing = routing, .out = rows}); });
+  });
+  return texts;
+}
+
+TEST(Experts, RefuseARoutingOfAnotherPlan) {
+  const auto refused = [](const std::string& of) {
+    const std::string text = "routing: one of " + of +
+                             " given to experts of 2 tokens, top 2 of 4 experts, tp_size 1, align 1, allowed are those "
+                             "of the plan's own sizes";
+    return std::vector<std::string>{text, text, ""};
+  };
+  EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.experts = 8; }),
+            refused("2 tokens, top 2 of 8 experts, tp_size 1, align 1"));
+  EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.top_k = 1; }),
+            refused("2 tokens, top 1 of 4 experts, tp_size 1, align 1"));
+  EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.max_tokens = 3; }),
+            refused("3 tokens, top 2 of 4 experts, tp_size 1, align 1"));
+  EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.align = 4; }),
+            refused("2 tokens, top 2 of 4 experts, tp_size 1, align 4"));
+  const std::vector<std::string> none(3);
+  EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.hidden = 16; }), none) << "its routings are the same";
 }
 
 /// Calls with halves on two PEs in the given order, of which each letter is one: s, r or w (whole). Returns the error.
@@ -405,6 +518,26 @@ TEST(Experts, RefusePesThatDiffer) {
   other = kOptions;
   other.transport = ExpertTransport::kFused;
   EXPECT_THAT(error(other), HasSubstr("fused in 1 blocks"));
+  const auto change = [&](const auto& set) {
+    ExpertOptions changed = kOptions;
+    set(changed);
+    return error(changed);
+  };
+  EXPECT_THAT(change([](ExpertOptions& o) { o.type = DType::kF16; }), HasSubstr("experts f16"));
+  EXPECT_THAT(change([](ExpertOptions& o) { o.max_tokens = 2; }), HasSubstr("experts"));
+  EXPECT_THAT(change([](ExpertOptions& o) { o.experts = 2; }), HasSubstr("experts"));
+  EXPECT_THAT(change([](ExpertOptions& o) { o.top_k = 2; }), HasSubstr("to 2 of 4"));
+  EXPECT_THAT(change([](ExpertOptions& o) { o.tp_size = 2; }), HasSubstr("experts"));
+  EXPECT_THAT(change([](ExpertOptions& o) { o.wire = ExpertWire::kQuantised; }), HasSubstr("experts"));
+  EXPECT_THAT(change([](ExpertOptions& o) { o.layout = ExpertLayout::kInPlace; }), HasSubstr("in_place"));
+  EXPECT_THAT(change([](ExpertOptions& o) {
+                o.layout = ExpertLayout::kByExpert;
+                o.most_rows = 1;
+              }),
+              HasSubstr("by_expert align 1 rows 1"));
+  EXPECT_THAT(change([](ExpertOptions& o) { o.batches = 1; }), HasSubstr("experts"));
+  EXPECT_THAT(change([](ExpertOptions& o) { o.blocks = 2; }), HasSubstr("in 2 blocks"));
+  EXPECT_THAT(change([](ExpertOptions& o) { o.transport = ExpertTransport::kChunks; }), HasSubstr("experts"));
 }
 
 /// A plan on 4 PEs of a layer as DeepSeek-V3's, with the rule's transport, in a heap that has so many bytes.

@@ -201,6 +201,86 @@ TEST(ExpertGemms, TileOfTheRule) {
   EXPECT_EQ(rows(2), 0);  // refused later
 }
 
+TEST(ExpertGemms, RefuseARoutingOfAnotherPlan) {
+  Simulation(load_machine("h200x4"), 1).run([](World& world) {
+    ExpertGemmOptions options;
+    options.experts = {.max_tokens = 2, .hidden = 64, .experts = 4, .top_k = 2};
+    options.intermediate = 64;
+    const auto plan = make_expert_gemms(world, options);
+    options.experts.experts = 2;
+    const auto other = make_expert_gemms(world, options);
+    SymmetricHeap& heap = world.heap();
+    auto* const routing = heap.allocate_local<std::int32_t>(plan->experts().routing_bytes() / 4, "routing");
+    const Size elements = plan->experts().rows() * 64;
+    const auto allocate = [&](Size count) { return heap.allocate_local<bf16>(count, "buffer"); };
+    const auto error = [](const auto& call) {
+      try {
+        call();
+      } catch (const InvalidArgument& caught) {
+        return std::string(caught.what());
+      }
+      return std::string();
+    };
+    Stream stream = world.make_stream("main");
+    other->route(stream, {.tokens = 0, .ids = routing, .routing = routing});
+    const DispatchGemmCall there{.x = allocate(1),
+                                 .routing = routing,
+                                 .b = allocate(4 * 64 * 64),
+                                 .rows = allocate(elements),
+                                 .out = allocate(elements)};
+    const GemmCombineCall back{.a = allocate(elements),
+                               .routing = routing,
+                               .b = allocate(4 * 64 * 64),
+                               .y = allocate(elements),
+                               .out = allocate(1)};
+    const auto of_other =
+        HasSubstr("routing: one of 2 tokens, top 2 of 2 experts, tp_size 1, align 128 given to experts of");
+    EXPECT_THAT(error([&] { plan->dispatch_gemm(stream, there); }), of_other);
+    EXPECT_THAT(error([&] { plan->gemm_combine(stream, back); }), of_other);
+    plan->route(stream, {.tokens = 0, .ids = routing, .routing = routing});
+    EXPECT_EQ(error([&] { plan->dispatch_gemm(stream, there); }), "");
+    EXPECT_EQ(error([&] { plan->gemm_combine(stream, back); }), "");
+    stream.synchronize();
+  });
+}
+
+/// Returns the error of products on two PEs, one of which has changed options.
+template <class Change>
+std::string error_of_plans_that_differ(const Change& change) {
+  std::string text;
+  Simulation simulation(load_machine("h200x4"), 2);
+  try {
+    simulation.run([&](World& world) {
+      ExpertGemmOptions options;
+      options.experts = {.max_tokens = 1, .hidden = 64, .experts = 4, .top_k = 1};
+      options.experts.transport = ExpertTransport::kPackets;
+      options.intermediate = 64;
+      if (world.pe() == 1) change(options);
+      const auto plan = make_expert_gemms(world, options);
+      SymmetricHeap& heap = world.heap();
+      const auto allocate = [&](Size count) { return heap.allocate_local<bf16>(count, "buffer"); };
+      auto* const routing = heap.allocate_local<std::int32_t>(plan->experts().routing_bytes() / 4, "routing");
+      Stream stream = world.make_stream("main");
+      plan->route(stream, {.tokens = 0, .routing = routing});
+      const Size elements = plan->experts().rows() * 128;
+      plan->dispatch_gemm(
+          stream,
+          {.routing = routing, .b = allocate(4 * 128 * 64), .rows = allocate(elements), .out = allocate(elements)});
+      stream.synchronize();
+    });
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  return text;
+}
+
+TEST(ExpertGemms, RefusePesThatDiffer) {
+  EXPECT_EQ(error_of_plans_that_differ([](auto&) {}), "");
+  EXPECT_THAT(error_of_plans_that_differ([](auto& o) { o.intermediate = 128; }), HasSubstr("intermediate 128"));
+  EXPECT_THAT(error_of_plans_that_differ([](auto& o) { o.activation = Activation::kRelu; }), HasSubstr("activation 1"));
+  EXPECT_THAT(error_of_plans_that_differ([](auto& o) { o.experts.top_k = 2; }), HasSubstr("experts"));
+}
+
 TEST(ExpertGemms, RefuseOptionsByName) {
   Simulation simulation(load_machine("h200x4"), 2);
   simulation.run([](World& world) {

@@ -53,8 +53,8 @@ inline std::vector<kernels::ExpertRuns> expert_cases(int pes) {
     runs.input.weights = row[7] == 0;
     runs.input.tokens_on_device = row[8] == 1;
     runs.input.add = row[6] == 1;
-    runs.rounds = {{"random", 5, 1}, {"ragged", 5, 2},   {"one", 1, 1},   {"none", 4, 1},
-                   {"zipf:1", 3, 1}, {"balanced", 0, 1}, {"ragged", 4, 3}};
+    runs.rounds = {{"random", 5, 1}, {"ragged", 5, 2},   {"one", 1, 1},    {"none", 4, 1},
+                   {"zipf:1", 3, 1}, {"balanced", 0, 1}, {"ragged", 4, 3}, {"balanced", 5, 1}};
     list.push_back(runs);
   }
   return list;

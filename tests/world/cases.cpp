@@ -3,6 +3,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "support/expert_stress.h"
 #include "support/operator_round_cases.h"
 #include "support/pairwise.h"
 #include "tandem/advanced/collective_traits.h"
@@ -120,6 +121,16 @@ std::vector<std::string> run_operators(World& world, const std::vector<OperatorC
       if constexpr (is_float<T>) count = OperatorRounds<T>(world, stream, memory, c).run(0);
     });
     if (count > 0) wrong.push_back(fmt::format("{}: {} wrong", describe(c), count));
+  }
+  return wrong;
+}
+
+std::vector<std::string> run_expert_stress(World& world) {
+  constexpr int kRounds = 5, kTurns = 5, kMostPasses = 60;
+  std::vector<std::string> wrong;
+  for (const ExpertOptions& options : stressed_experts(world.num_pes())) {
+    const Size words = ExpertStress(world, options, kMostPasses).wrong(kRounds, kTurns);
+    if (words > 0) wrong.push_back(fmt::format("{}: {} words differ", describe_stress(options), words));
   }
   return wrong;
 }

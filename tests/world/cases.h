@@ -31,6 +31,8 @@ std::vector<OperatorCase> operator_cases(int pes);
 /// This PE's part. The texts name cases that were wrong.
 std::vector<std::string> run_collectives(World& world, const std::vector<RoundsCase>& cases);
 std::vector<std::string> run_operators(World& world, const std::vector<OperatorCase>& cases);
+/// Hundreds of calls of experts, whose bits do not change although PEs are late.
+std::vector<std::string> run_expert_stress(World& world);
 
 /// Runs a program on the PEs of a world of threads. Returns the texts that it returns.
 std::vector<std::string> answers_of_threads(int pes, const std::function<std::vector<std::string>(World&)>& run);

@@ -318,6 +318,11 @@ void run_all_operators(const PeerPlace& place) {
   report(run_operators(process.world(), operator_cases(place.pes)));
 }
 
+void stress_experts(const PeerPlace& place) {
+  WorldProcess process(place.id, place.pe, place.pes, host_options());
+  report(run_expert_stress(process.world()));
+}
+
 const Programs& programs() {
   static const Programs all{
       {"abort_waits", [](const PeerPlace& place) { abort_waits(place, false); }},
@@ -340,6 +345,7 @@ const Programs& programs() {
       {"exhaust_addresses", exhaust_addresses},
       {"collectives", run_all_collectives},
       {"operators", run_all_operators},
+      {"expert_stress", stress_experts},
   };
   return all;
 }

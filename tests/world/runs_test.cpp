@@ -44,6 +44,16 @@ TEST_P(OnHost, OperatorsOfThreads) {
 
 TEST_P(OnHost, OperatorsOfProcesses) { check_processes("operators"); }
 
+class ExpertsOnHost : public OnHost {};
+
+TEST_P(ExpertsOnHost, KeepTheirBitsWithLateThreads) {
+  EXPECT_THAT(answers_of_threads(pes(), run_expert_stress), ::testing::IsEmpty());
+}
+
+TEST_P(ExpertsOnHost, KeepTheirBitsWithLateProcesses) { check_processes("expert_stress"); }
+
+INSTANTIATE_TEST_SUITE_P(Pes, ExpertsOnHost, ::testing::Values(2, 3));
+
 INSTANTIATE_TEST_SUITE_P(Pes, OnHost, ::testing::Values(1, 2, 3, 5, 8));
 
 }  // namespace

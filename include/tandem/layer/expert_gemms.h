@@ -97,7 +97,8 @@ class ExpertGemmPlan {
   /// stream. No call allocates memory or blocks the host, so CUDA graphs can capture them.
   virtual void route(Stream& stream, const RouteCall& call) = 0;
   /// Enqueues the dispatch of rows and the first product. Throws InvalidArgument for tokens that are negative or above
-  /// max_tokens, and for a buffer that is missing, too small or overlapping.
+  /// max_tokens, and for a buffer that is missing, too small or overlapping. A routing of another plan is refused as by
+  /// ExpertPlan::dispatch.
   virtual void dispatch_gemm(Stream& stream, const DispatchGemmCall& call) = 0;
   /// Enqueues the second product and the combination. It throws as `dispatch_gemm` does.
   virtual void gemm_combine(Stream& stream, const GemmCombineCall& call) = 0;

@@ -157,7 +157,7 @@ struct CombineCall {
 class ExpertPlan {
  public:
   /// Returns the plan's memory, as ~CollectivePlan does.
-  virtual ~ExpertPlan() = default;
+  virtual ~ExpertPlan();
   /// Enqueues the routing of the given choices. All PEs make the same calls of a plan in the same order, in one stream.
   /// Numbers of tokens may differ. No call allocates memory or blocks the host, so CUDA graphs can capture them.
   ///
@@ -166,13 +166,14 @@ class ExpertPlan {
   /// InvalidArgument with the first one. It does so for an expert with more than most_rows rows, too, which loses the
   /// last ones.
   void route(Stream& stream, const RouteCall& call);
-  /// Enqueues the transfer of rows to experts. It throws as `route` does.
+  /// Enqueues the transfer of rows to experts. It throws as `route` does. It refuses a routing in memory of the heap
+  /// that a plan of other max_tokens, experts, tp_size, top_k, align or most_rows has written last.
   void dispatch(Stream& stream, const DispatchCall& call);
   /// Enqueues the routing, and the transfer of rows with it. The results are those of `route` and `dispatch`, which it
   /// calls unless the transport is kFused. It throws as `route` does, and InvalidArgument for two routings or for
   /// outputs of `rows` that overlap `choices`.
   void route_and_dispatch(Stream& stream, const RouteCall& choices, const DispatchCall& rows);
-  /// Enqueues the weighted sums of the experts' rows. It throws as `route` does.
+  /// Enqueues the weighted sums of the experts' rows. It throws as `dispatch` does.
   void combine(Stream& stream, const CombineCall& call);
   /// Enqueues the first half of a dispatch. It reads x and writes this PE's own rows. Throws as `route` does, and
   /// InvalidArgument if as many batches as the plan allows are in flight.

@@ -71,23 +71,11 @@ struct CombineRows {
     }
   }
 
-  /// The rows of a token here, and their weights.
-  template <class Block>
-  struct Share {
-    Choices<Block, std::int32_t> places;
-    Choices<Block, float> weights;
-  };
-  template <class Block>
-  TANDEM_DEVICE static Share<Block> share_of(Block& block, const Routing& r, int pe, Size token,
-                                             const Choices<Block, std::int32_t>& ids) {
-    return {load_places(block, r, pe, token, ids),
-            block.load_few(static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k)};
-  }
-
   /// Adds in the order of the token's choices. The loads of several rows are in flight together. A token whose experts
   /// have no row left counts as zeros: its owner waits for a sum.
   template <class Block>
-  TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const Share<Block>& share, Range piece) {
+  TANDEM_DEVICE static Values<Block> local_sum(Block& block, const Args& a, const TokenShare<Block>& share,
+                                               Range piece) {
     constexpr int kAtOnce = Rows::kRowsAtOnce;
     const std::uint32_t all = rows_here(share.places);
     Values<Block> sum;

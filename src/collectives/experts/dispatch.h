@@ -59,15 +59,6 @@ struct DispatchRows {
   template <class Block, class T>
   using Pieces = typename Block::template FragmentOf<T>[kAtOnce];
 
-  /// Calls f(u, bytes) for the pieces of some bytes, which are at most kAtOnce.
-  template <class F>
-  TANDEM_DEVICE static void for_pieces(Range some, Size piece_bytes, const F& f) {
-    for (int u = 0; u < kAtOnce; ++u) {
-      const Range piece{some.begin + u * piece_bytes, min(some.begin + (u + 1) * piece_bytes, some.end)};
-      if (!piece.empty()) f(u, piece);
-    }
-  }
-
   /// To the peers with an expert of the token, the next one first, and to the token's rows here.
   template <class Block>
   TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, Size token, Range bytes) {
@@ -78,19 +69,13 @@ struct DispatchRows {
     const auto list = a.out.rows_of(load_places(block, r, block.pe(), token, ids), block.pe(), token);
     const PeSet pes = pes_of(r, ids);
     if (pes.empty()) return;
-    const auto load = [&](Range piece) {
-      const Q* const row = a.x + token * a.rows.row_bytes;
-      if constexpr (kQuantises)
-        return block.template load_as<Wire, Q>(row, piece);
-      else
-        return block.template load<std::byte>(row, piece);
-    };
+    const auto load = [&](Range piece) { return load_row(block, a.x + token * a.rows.row_bytes, piece); };
     for (const Range some : Tiles(bytes, kAtOnce * step)) {
       decltype(load(bytes)) loaded[kAtOnce];
-      for_pieces(some, step, [&](int u, Range piece) { loaded[u] = load(piece); });
+      for_pieces<kAtOnce>(some, step, [&](int u, Range piece) { loaded[u] = load(piece); });
       if constexpr (kQuantises) {
         Pieces<Block, fp8_e4m3> quantised;
-        for_pieces(some, step, [&](int u, Range piece) {
+        for_pieces<kAtOnce>(some, step, [&](int u, Range piece) {
           auto [row, scales] = quantise(block, loaded[u]);
           send_scales(block, a, epoch, pes, list, token, piece, scales);
           quantised[u] = std::move(row);
@@ -99,7 +84,7 @@ struct DispatchRows {
       } else {
         send_rows(block, a, epoch, pes, list, token, some, step, loaded);
         if (a.scales != nullptr)
-          for_pieces(some, step, [&](int, Range piece) {
+          for_pieces<kAtOnce>(some, step, [&](int, Range piece) {
             send_scales(block, a, epoch, pes, list, token, piece,
                         block.template load<float>(a.scales + token * a.out.groups, groups_of(piece)));
           });
@@ -112,19 +97,11 @@ struct DispatchRows {
                                       Size token, Range some, Size step, const Loaded& loaded) {
     for (const int pe : block.peers_from_self()) {
       if (!pes.has(pe)) continue;
-      for_pieces(some, step, [&](int u, Range piece) {
+      for_pieces<kAtOnce>(some, step, [&](int u, Range piece) {
         a.rows.template put<Wire>(block, a.routing, epoch, pe, token, piece, loaded[u]);
       });
     }
-    store_rows<Wire>(block, a, list, some, step, loaded);
-  }
-  template <class T, class Block, class List, class Loaded>
-  TANDEM_DEVICE static void store_rows(Block& block, const Args& a, const List& list, Range some, Size step,
-                                       const Loaded& loaded) {
-    list.each([&](Size to) {
-      T* const row = reinterpret_cast<T*>(a.out.row(to));
-      for_pieces(some, step, [&](int u, Range piece) { block.store(row, piece, loaded[u]); });
-    });
+    a.out.template store_rows<Wire, kAtOnce>(block, list, some, step, loaded);
   }
 
   template <class Block, class List, class Scales>
@@ -145,12 +122,12 @@ struct DispatchRows {
     const Size step = a.rows.piece_bytes;
     for (const Range some : Tiles(bytes, kAtOnce * step)) {
       Pieces<Block, std::byte> loaded;
-      for_pieces(some, step, [&](int u, Range piece) {
+      for_pieces<kAtOnce>(some, step, [&](int u, Range piece) {
         loaded[u] = a.rows.template get<std::byte, std::byte>(block, r, epoch, pe, token, piece);
       });
-      store_rows<std::byte>(block, a, list, some, step, loaded);
+      a.out.template store_rows<std::byte, kAtOnce>(block, list, some, step, loaded);
       if (a.out.groups == 0) continue;
-      for_pieces(some, step, [&](int, Range piece) {
+      for_pieces<kAtOnce>(some, step, [&](int, Range piece) {
         const Range groups = groups_of(piece);
         a.out.store_scales(block, list, groups, a.rows.get_scales(block, r, epoch, pe, token, piece, groups));
       });

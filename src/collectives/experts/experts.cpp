@@ -11,6 +11,7 @@
 #include "collectives/experts/check.h"
 #include "collectives/experts/plan.h"
 #include "collectives/experts/route_dispatch.h"
+#include "collectives/experts/routing_notes.h"
 #include "runtime/mismatch_detector.h"
 #include "tandem/error.h"
 #include "tune/expert_cache.h"
@@ -163,6 +164,8 @@ std::unique_ptr<ExpertPlan> ExpertPlanMaker::make(World& world, const ExpertOpti
 
 ExpertPlan::ExpertPlan(World& world, const ExpertOptions& options) : world_(world), options_(options) {}
 
+ExpertPlan::~ExpertPlan() { kernels::forget_routings(this); }
+
 Size ExpertPlan::dispatched_rows() const {
   return options_.layout == ExpertLayout::kInPlace ? world_.num_pes() * options_.max_tokens : rows();
 }
@@ -206,6 +209,7 @@ void ExpertPlan::check_batches(Kind kind, Part part) const {
 template <class Call, class... Parts>
 void ExpertPlan::note_and_enqueue(Kind kind, Stream& stream, const Call& call, Parts... part) {
   kernels::check(*this, world_, call);
+  if (kind != kRoute) kernels::check_routing(*this, call.routing);
   (check_batches(kind, part), ...);
   if (MismatchDetector* const calls = world_.calls(); calls != nullptr)
     calls->note(numbers_[kind], (static_cast<Size>(part) + ... + 0), [&] { enqueue(stream, call, part...); });
@@ -214,18 +218,23 @@ void ExpertPlan::note_and_enqueue(Kind kind, Stream& stream, const Call& call, P
   ((in_flight_[kind] += part == Part::kSend ? 1 : part == Part::kReceive ? -1 : 0), ...);
 }
 
-void ExpertPlan::route(Stream& stream, const RouteCall& call) { note_and_enqueue(kRoute, stream, call); }
+void ExpertPlan::route(Stream& stream, const RouteCall& call) {
+  note_and_enqueue(kRoute, stream, call);
+  kernels::note_routing(*this, world_, call.routing);
+}
 void ExpertPlan::route_and_dispatch(Stream& stream, const RouteCall& choices, const DispatchCall& rows) {
   kernels::check(*this, world_, choices, rows);
   if (options_.transport != ExpertTransport::kFused) {
     check_batches(kDispatch, Part::kAll);
     route(stream, choices);
     dispatch(stream, rows);
-  } else if (MismatchDetector* const calls = world_.calls(); calls != nullptr) {
-    calls->note(numbers_[kRouteAndDispatch], 0, [&] { enqueue(stream, choices, rows); });
-  } else {
-    enqueue(stream, choices, rows);
+    return;
   }
+  if (MismatchDetector* const calls = world_.calls(); calls != nullptr)
+    calls->note(numbers_[kRouteAndDispatch], 0, [&] { enqueue(stream, choices, rows); });
+  else
+    enqueue(stream, choices, rows);
+  kernels::note_routing(*this, world_, choices.routing);
 }
 void ExpertPlan::dispatch(Stream& stream, const DispatchCall& call) {
   note_and_enqueue(kDispatch, stream, call, Part::kAll);

@@ -2,6 +2,7 @@
 /// Pieces of rows in fp8 with a scale for each group of elements, made in registers.
 
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "collectives/all_reduce_norm/norm_args.h"
@@ -20,6 +21,15 @@ struct QuantisedPiece {
   Row row;
   Scales scales;
 };
+
+/// Loads a piece of a row, as bytes or with the layout of fp8.
+template <class Q, class Block>
+TANDEM_DEVICE auto load_row(Block& block, const Q* row, Range piece) {
+  if constexpr (std::is_same_v<Q, std::byte>)
+    return block.template load<std::byte>(row, piece);
+  else
+    return block.template load_as<fp8_e4m3, Q>(row, piece);
+}
 
 /// Quantises a piece that was loaded with the layout of fp8.
 template <class Block, class Values>

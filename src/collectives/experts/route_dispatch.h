@@ -92,7 +92,7 @@ struct RouteDispatch {
   template <class Block>
   TANDEM_DEVICE static void send(Block& block, const Args& a, Epoch epoch, Size token, Range piece) {
     const Routing& r = a.route.routing;
-    const auto loaded = load(block, a, token, piece);
+    const auto loaded = load_row(block, a.x + token * a.rows.row_bytes, piece);
     const PeSet pes = a.route.long_ids ? pes_chosen<std::int64_t>(block, a.route, token)
                                        : pes_chosen<std::int32_t>(block, a.route, token);
     if (pes.empty()) return;
@@ -116,14 +116,6 @@ struct RouteDispatch {
       if (a.scales != nullptr)
         send_scales(block.template load<float>(a.scales + token * a.out.groups, groups_of(piece)));
     }
-  }
-  template <class Block>
-  TANDEM_DEVICE static auto load(Block& block, const Args& a, Size token, Range piece) {
-    const Q* const row = a.x + token * a.rows.row_bytes;
-    if constexpr (kQuantises)
-      return block.template load_as<Wire, Q>(row, piece);
-    else
-      return block.template load<std::byte>(row, piece);
   }
 
   /// Bytes of a token of PE `pe` to its places, if it has any here.

@@ -4,19 +4,12 @@
 #include <cstdint>
 
 #include "base/divider.h"
+#include "collectives/experts/pe_set.h"
 #include "tandem/block.h"
 
 namespace tandem::kernels {
 
 constexpr int kMostTopK = 16;
-/// GPUs have a bit for each PE in two registers.
-constexpr int kMostPesOnGpus = 64;
-constexpr int kMostPes = 1024;
-#ifdef __CUDACC__
-constexpr int kPeWords = kMostPesOnGpus / 64;
-#else
-constexpr int kPeWords = kMostPes / 64;
-#endif
 /// The place of a choice whose expert is here and has no row left for it.
 constexpr std::int32_t kNoRoom = -2;
 
@@ -93,45 +86,18 @@ TANDEM_DEVICE std::uint32_t rows_here(const Places& places) {
   return places.mask([](std::int32_t place) { return place >= 0; });
 }
 
-/// A set of PEs, a bit each.
-template <int kWords = kPeWords>
-class PeSet {
- public:
-  PeSet() = default;
-  TANDEM_DEVICE explicit PeSet(std::uint64_t bits) : words_{bits} {}
-  /// The bits of `count` neighbouring PEs, at least one.
-  TANDEM_DEVICE static std::uint64_t bits(int first, int count) { return ~std::uint64_t{0} >> (64 - count) << first; }
-
-  TANDEM_DEVICE void add(int pe) { word(*this, pe) |= bit(pe); }
-  /// Adds `count` neighbouring PEs, at least one.
-  TANDEM_DEVICE void add(int first, int count) {
-    if constexpr (kIsOne)
-      words_[0] |= bits(first, count);
-    else
-      for (int pe = first; pe < first + count; ++pe) add(pe);
-  }
-  TANDEM_DEVICE bool has(int pe) const { return (word(*this, pe) & bit(pe)) != 0; }
-  TANDEM_DEVICE bool empty() const {
-    std::uint64_t any = 0;
-    for (const std::uint64_t word : words_) any |= word;
-    return any == 0;
-  }
-  TANDEM_DEVICE PeSet without(const PeSet& others) const {
-    PeSet set;
-    for (int i = 0; i < kWords; ++i) set.words_[i] = words_[i] & ~others.words_[i];
-    return set;
-  }
-
- private:
-  static constexpr bool kIsOne = kWords == 1;  // its place is known to the compiler
-  template <class Set>
-  TANDEM_DEVICE static auto& word(Set& set, int pe) {
-    return set.words_[kIsOne ? 0 : pe / 64];
-  }
-  TANDEM_DEVICE static std::uint64_t bit(int pe) { return std::uint64_t{1} << (kIsOne ? pe : pe % 64); }
-
-  std::uint64_t words_[kWords] = {};
+/// The rows of a token here, and their weights.
+template <class Block>
+struct TokenShare {
+  Choices<Block, std::int32_t> places;
+  Choices<Block, float> weights;
 };
+template <class Block>
+TANDEM_DEVICE TokenShare<Block> share_of(Block& block, const Routing& r, int pe, Size token,
+                                         const Choices<Block, std::int32_t>& ids) {
+  return {load_places(block, r, pe, token, ids),
+          block.load_few(static_cast<const float*>(r.weights(pe) + token * r.top_k), r.top_k)};
+}
 
 /// Returns the PEs with an expert of the token.
 template <int kWords = kPeWords, class Ids>

@@ -5,6 +5,15 @@
 
 namespace tandem::kernels {
 
+/// Calls f(u, bytes) for the pieces of some bytes, which are at most kAtOnce.
+template <int kAtOnce, class F>
+TANDEM_DEVICE void for_pieces(Range some, Size piece_bytes, const F& f) {
+  for (int u = 0; u < kAtOnce; ++u) {
+    const Range piece{some.begin + u * piece_bytes, min(some.begin + (u + 1) * piece_bytes, some.end)};
+    if (!piece.empty()) f(u, piece);
+  }
+}
+
 struct RowOutput {
   std::byte* rows = nullptr;
   float* scales = nullptr;
@@ -38,6 +47,15 @@ struct RowOutput {
   template <class Block, class List, class Values>
   TANDEM_DEVICE void store(Block& block, const List& list, Range piece, const Values& values) const {
     list.each([&](Size to) { block.store(row(to), piece, values); });
+  }
+  /// Stores several pieces to all of these.
+  template <class T, int kAtOnce, class Block, class List, class Loaded>
+  TANDEM_DEVICE void store_rows(Block& block, const List& list, Range some, Size piece_bytes,
+                                const Loaded& loaded) const {
+    list.each([&](Size to) {
+      T* const its = reinterpret_cast<T*>(row(to));
+      for_pieces<kAtOnce>(some, piece_bytes, [&](int u, Range piece) { block.store(its, piece, loaded[u]); });
+    });
   }
   /// Stores scales to all of these rows.
   template <class Block, class List, class Values>

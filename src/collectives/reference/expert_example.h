@@ -26,7 +26,11 @@ class ExpertExample {
   float weight(int pe, Size token, int k) const {
     return input_.weights ? static_cast<float>(1 << (pe + token + k) % 3) * 0.5F : 1.0F;
   }
-  float x(int pe, Size token, Size i) const { return small(pe * 7 + token * 5 + i * 3, 17); }
+  float x(int pe, Size token, Size i) const {
+    const float integer = small(pe * 7 + token * 5 + i * 3, 17);
+    if (!input_.fractions) return integer;
+    return integer * 0.37F * static_cast<float>(token + 1) + small(i * 13 + pe, 101) * 0.001F;
+  }
   /// Integers up to 7, both signs of which 15 neighbours have. So fp8 values with a scale for each 128 are exact.
   float few(int pe, Size token, Size i) const { return small(pe * 7 + token * 5 + i * 2, 15); }
   float y(int expert, int pe, Size token, Size i) const { return small(expert * 11 + pe * 3 + token * 7 + i * 5, 9); }

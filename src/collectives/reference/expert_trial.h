@@ -1,7 +1,8 @@
 #pragma once
 /// One use of experts with known results: its buffers on this PE, its calls, and the comparison of their results.
 ///
-/// Every element is exact, since weights are powers of two and values are small integers.
+/// Every sum is exact, since weights are powers of two and the summands are small integers. Rows in fp8 have the bits
+/// of the host's conversion.
 
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,7 @@ struct ExpertInput {
   bool weights = true;            ///< given, else all 1
   bool tokens_on_device = false;  ///< the number of tokens is in device memory
   bool add = false;               ///< something is added to the combined rows
+  bool fractions = false;         ///< x are no integers, so that fp8 values are rounded
 };
 
 /// The comparison of results with their expectation.

@@ -64,6 +64,29 @@ TEST(CheckCommand, ListOfMutantsNamesWhatBreakTakes) {
             std::string::npos);
 }
 
+/// A routing that serves several calls meets nobody. So PEs exchange the numbers of the calls that they receive, and
+/// rows take turns in slots.
+TEST(CheckCommand, FaultsOfAReusedRoutingAreFound) {
+  const auto finding_of = [](const std::string& algorithm, const std::string& fault) {
+    const std::string command = "check experts --pes 2 --algo " + algorithm + " ";
+    for (const auto& row : tandem(command + "--mutants --list --json -").json()) {
+      const std::string mutant = row["mutant"];
+      if (mutant.rfind(fault + " at src/collectives/experts/row_slots.h", 0) != 0) continue;
+      const Outcome outcome = tandem(command + "--schedules 10 --json - --break '" + mutant + "'");
+      EXPECT_EQ(outcome.code, 1) << mutant << outcome.err;
+      const auto findings = outcome.json()["findings"];
+      return findings.empty() ? "none" : findings[0]["kind"].get<std::string>();
+    }
+    return "no mutant: " + fault;
+  };
+  for (const char* const algorithm : {"packets", "chunks"}) {
+    SCOPED_TRACE(algorithm);
+    EXPECT_EQ(finding_of(algorithm, "wait dropped"), "write_before_read_is_over");            // for the numbers
+    EXPECT_EQ(finding_of(algorithm, "signal_after_reads dropped"), "hang");                   // their exchange
+    EXPECT_EQ(finding_of(algorithm, "next_epoch same parity"), "write_before_read_is_over");  // one slot for two
+  }
+}
+
 TEST(CheckCommand, EveryStrategyRuns) {
   for (const char* const strategy : {"random", "pct", "delay", "dfs"}) {
     const Outcome outcome =

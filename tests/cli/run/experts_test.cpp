@@ -26,6 +26,18 @@ TEST(Experts, RunAndAreRightOnBothBackends) {
   }
 }
 
+TEST(Experts, RunByProcesses) {
+  for (const int pes : {2, 3})
+    for (const char* const call : {"dispatch --wire quantised --algo packets", "combine --algo chunks"}) {
+      const auto outcome = tandem(
+          fmt::format("launch -n {} '" TANDEM_CLI_PATH
+                      "' run {} --backend host --tokens 4 --hidden 300 --experts 6 --top-k 3 --routing ragged --json -",
+                      pes, call));
+      EXPECT_EQ(outcome.code, 0) << call << outcome.err;
+      EXPECT_THAT(outcome.out, HasSubstr("\"correct\": true")) << call;
+    }
+}
+
 TEST(Experts, BenchSweepsTokensOfAModel) {
   const auto outcome = tandem("bench dispatch combine --pes 2 --model qwen3-30b-a3b:moe -e 2 --json -");
   EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -3,6 +3,7 @@
 #include "gpu/collectives/stress_kernels.h"
 #include "gpu/memory/litmus_kernels.h"
 #include "support/block_cases.h"
+#include "support/expert_stress_kernels.h"
 #include "tandem/advanced/cuda_kernel.cuh"
 
 namespace tandem::test {
@@ -76,6 +77,8 @@ void register_litmus_kernels() {
   register_kernel<FillForCopy, kThreads>();
   register_kernel<StressFill, kThreads>();
   register_kernel<StressCheck, kThreads>();
+  register_kernel<LateStart, kThreads>();
+  register_kernel<SameWords, kThreads>();
   each_block_case([](auto type) {
     using Case = typename decltype(type)::type;
     register_kernel<Case, Case::kThreads>();

@@ -39,6 +39,35 @@ void share_columns(CheckCase& one, int tp_size) {
   one.has_twin = true;
 }
 
+/// Products in fp8 whose first ones are gated. Scales travel and are read beside the rows.
+void add_fp8_cases(std::vector<CheckCase>& cases, int pes) {
+  for (const ExpertForm form : {ExpertForm::kSequential, ExpertForm::kOverlapped}) {
+    const bool is_overlapped = form == ExpertForm::kOverlapped;
+    CheckCase one;
+    one.op = is_overlapped ? "gemm_combine" : "dispatch_gemm";
+    one.algorithm = name(form);
+    one.variant = "fp8";
+    one.has_twin = true;
+    one.machine = machine_for(pes);
+    one.pes = pes;
+    ops::ExpertGemmRuns runs;
+    ExpertGemmOptions& o = runs.options;
+    o.experts = {.max_tokens = 2, .hidden = 136, .experts = 2 * pes, .top_k = 2};
+    o.experts.wire = is_overlapped ? ExpertWire::kGiven : ExpertWire::kQuantised;
+    o.experts.blocks = 2;
+    o.intermediate = kGateGroup;
+    o.activation = Activation::kSwiGlu;
+    o.dispatch_gemm = ExpertForm::kSequential;
+    o.gemm_combine = form;
+    o.communication_sms = 1;
+    o.tile_m = 2;
+    o.tile_n = 128;
+    runs.rounds = {{"random", 2, 1}, {"ragged", 2, 2}, {"one", 2, 1}};
+    one.make = [runs] { return std::make_unique<ExpertGemmsProgram>(runs); };
+    cases.push_back(std::move(one));
+  }
+}
+
 /// Both forms of both operators. Experts have no rows, one tile's rows, one row more, and several tiles. A combination
 /// has three chunks of columns, so that two calls for sums beside the GEMM follow each other in the same slots.
 void add_expert_gemms_cases(std::vector<CheckCase>& cases, int pes, int tp_size) {
@@ -138,6 +167,7 @@ void add_experts_cases(std::vector<CheckCase>& cases, int pes) {
   }
   add_expert_gemms_cases(cases, pes, 1);
   add_expert_gemms_cases(cases, pes, pes);
+  add_fp8_cases(cases, pes);
 }
 
 }  // namespace tandem::cli

@@ -18,24 +18,11 @@ class AllChoices {
     const auto numbers = block_.template load<std::int32_t>(a_.numbers, {0, words});
     for (int step = 0; step < a_.routing.pes; step += a_.pes_of_part) {
       const auto ids = block_.template ll_get<std::int32_t, Index>(a_.first_at(epoch_, step).local(), words, epoch_);
-      f(ids, numbers.map(choice_of(step)));
+      f(ids, numbers.map(a_.choice_of(block_.pe() + step)));
     }
   }
 
  private:
-  /// The choice of word i of a part, whose first PE is `step` steps from here. Messages lie behind one another.
-  TANDEM_DEVICE auto choice_of(int step) const {
-    const int first_pe = block_.pe() + step;
-    const int pes = a_.routing.pes;
-    const auto words = static_cast<std::int32_t>(a_.first_words);
-    const auto choices = static_cast<std::int32_t>(a_.routing.choices());
-    return [=, by_words = a_.by_first_words](std::int32_t i) {
-      const std::int32_t later = by_words(i);
-      const std::int32_t pe = first_pe + later;
-      return (pe < pes ? pe : pe - pes) * choices + i - later * words - static_cast<std::int32_t>(kHeaderWords);
-    };
-  }
-
   Block& block_;
   const RouteArgs& a_;
   const Epoch epoch_;

@@ -65,6 +65,18 @@ struct RouteArgs {
       return pe * most + by_top_k(at - pe * choices);
     };
   }
+  /// A function from a word's number in a part to its choice. The part has whole messages behind one another, that of
+  /// `first_pe` first, a PE's number or that plus all PEs.
+  TANDEM_DEVICE auto choice_of(int first_pe) const {
+    const int pes = routing.pes;
+    const auto words = static_cast<std::int32_t>(first_words);
+    const auto choices = static_cast<std::int32_t>(routing.choices());
+    return [=, by_words = by_first_words](std::int32_t i) {
+      const std::int32_t later = by_words(i);
+      const std::int32_t pe = first_pe + later;
+      return (pe < pes ? pe : pe - pes) * choices + i - later * words - static_cast<std::int32_t>(kHeaderWords);
+    };
+  }
   TANDEM_DEVICE Symm<LL128Line> first_at(Epoch epoch, int step) const {
     return first + (static_cast<Size>(epoch % 2) * routing.pes + step) * first_lines;
   }

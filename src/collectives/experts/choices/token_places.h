@@ -40,7 +40,7 @@ class TokenPlaces {
     rows_.store(choices_);
     for (int part = block_.count() - 1 - block_.index(); part < a_.parts; part += block_.count()) {
       const auto numbers = block_.template load<std::int32_t>(a_.numbers, {0, places_[part].size()});
-      rows_.store_places(places_[part], numbers.map(choice_of(part * a_.pes_of_part)));
+      rows_.store_places(places_[part], numbers.map(a_.choice_of(block_.pe() + part * a_.pes_of_part)));
     }
   }
 
@@ -74,19 +74,6 @@ class TokenPlaces {
           packed.zip(words, [](std::int32_t its, std::int32_t word) { return its < 0 && word < -1 ? word : its; });
     }
     return counts;
-  }
-
-  /// The choice of word i of a part, whose first PE is `step` steps from here. Messages lie behind one another.
-  TANDEM_DEVICE auto choice_of(int step) const {
-    const int first_pe = block_.pe() + step;
-    const int pes = a_.routing.pes;
-    const auto words = static_cast<std::int32_t>(a_.first_words);
-    const auto choices = static_cast<std::int32_t>(a_.routing.choices());
-    return [=, by_words = a_.by_first_words](std::int32_t i) {
-      const std::int32_t later = by_words(i);
-      const std::int32_t pe = first_pe + later;
-      return (pe < pes ? pe : pe - pes) * choices + i - later * words - static_cast<std::int32_t>(kHeaderWords);
-    };
   }
 
   Block& block_;
