@@ -121,8 +121,8 @@ typedef struct {
                                  called yet; default 600 */
   double join_timeout_s;    /**< seconds to wait for the other processes when the world is made; default 600 */
   size_t heap_limit_bytes;  /**< limit of the heap, which grows in steps of its initial size at fixed addresses. The
-                                 default is 128 GiB, which the memory of the GPU limits further. A value of at most
-                                 heap_bytes disables growth */
+                                 default is 128 GiB, or 32 TiB for all PEs together. The memory of the GPU limits it
+                                 further. A value of at most heap_bytes disables growth */
   int any_memory;           /**< 0 or 1. With 1 a call copies every buffer that peers access, also memory of
                                  tandem_alloc() and tandem_register(), so that PEs may pass different places */
   int max_blocks;         /**< most blocks of a call's kernel, each on at most one SM (NCCL's maxCTAs): 1 to the number

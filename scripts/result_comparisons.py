@@ -215,7 +215,7 @@ def cross(theme, unit, rows, best):
     for row, mine, peers in rows:
         peers = {p: value for p, value in peers.items() if p not in theme.alone}
         peers_of += [p for p in peers if p not in peers_of]
-        own = f"**{number(mine)}**" if best(mine, *peers.values()) == mine else number(mine)
+        own = f"**{number(mine)}**" if best([mine, *peers.values()]) == mine else number(mine)
         sizes.setdefault(theme.place(row), row.get("bytes", len(sizes)))
         cells.setdefault(theme.place(row), {}).setdefault(
             theme.group(row), " / ".join([own, *(number(peers[p]) for p in peers_of if p in peers)]))

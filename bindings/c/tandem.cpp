@@ -1,5 +1,6 @@
 #include "tandem.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/version.h"
@@ -63,7 +64,9 @@ std::size_t staging_of(const tandem_options& options) {
 /// `pes`: at most so many.
 tandem::WorldOptions world_options(const tandem_options& options, int pes) {
   constexpr std::size_t default_heap = std::size_t{256} << 20;
-  constexpr std::size_t default_limit = std::size_t{128} << 30;
+  // The addresses of all PEs' heaps are reserved in each process, 32 TiB at most by default.
+  const std::size_t default_limit =
+      std::min(std::size_t{128} << 30, (std::size_t{32} << 40) / static_cast<std::size_t>(pes));
   constexpr std::size_t for_plans = std::size_t{64} << 20;
   // The staging of a SendRecvGroup with its default number of lanes.
   const std::size_t for_messages = std::size_t{256} << 10 << (pes > 64 ? 0 : 6);

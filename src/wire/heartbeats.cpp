@@ -1,5 +1,7 @@
 #include "wire/heartbeats.h"
 
+#include <algorithm>
+
 namespace tandem::wire {
 
 namespace {
@@ -8,8 +10,15 @@ constexpr std::chrono::milliseconds kBeat{250};
 /// The time between heartbeats while the PE waits. Waits of other hosts take it for one that goes on (kStaleNs).
 constexpr std::chrono::milliseconds kBeatOfWait{25};
 constexpr std::chrono::milliseconds kRead{5};
-/// A PE is reported with another one of its host that is silent, after this part of the time.
+/// With a PE, those of its host are lost that were not heard for this part of the time either. PEs of a host
+/// beat at other times, so it is less where two beats take more than the rest.
 constexpr double kOfTheSameHost = 0.8;
+
+using Seconds = std::chrono::duration<double>;
+
+Seconds silence_beside_a_lost_pe(Seconds silence) {
+  return std::max<Seconds>(silence / 2, std::min<Seconds>(kOfTheSameHost * silence, silence - 2 * kBeat));
+}
 
 }  // namespace
 
@@ -82,7 +91,7 @@ void Heartbeats::report_silence(Clock::time_point now) {
   // If the link of a host is cut, its other PEs were last heard a heartbeat earlier or later.
   std::vector<int> silent;
   for (int pe = 0; pe < pes_; ++pe)
-    if (is_touched[first_of_host(pe)] && is_new(pe, kOfTheSameHost * silence_)) silent.push_back(pe);
+    if (is_touched[first_of_host(pe)] && is_new(pe, silence_beside_a_lost_pe(silence_))) silent.push_back(pe);
   if (silent.empty()) return;
   for (const int pe : silent) known(pe).is_lost = true;
   setup_.on_silence(silent);

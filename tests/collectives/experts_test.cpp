@@ -415,19 +415,20 @@ std::vector<std::string> refusals_of_routing(const Change& change) {
 
 TEST(Experts, RefuseARoutingOfAnotherPlan) {
   const auto refused = [](const std::string& of) {
-    const std::string text = "routing: one of " + of +
-                             " given to experts of 2 tokens, top 2 of 4 experts, tp_size 1, align 1, allowed are those "
-                             "of the plan's own sizes";
+    const std::string text =
+        "routing: one of " + of +
+        " given to experts of 2 tokens, top 2 of 4 experts, PEs 1, tp_size 1, align 1, allowed are those "
+        "of the plan's own sizes";
     return std::vector<std::string>{text, text, ""};
   };
   EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.experts = 8; }),
-            refused("2 tokens, top 2 of 8 experts, tp_size 1, align 1"));
+            refused("2 tokens, top 2 of 8 experts, PEs 1, tp_size 1, align 1"));
   EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.top_k = 1; }),
-            refused("2 tokens, top 1 of 4 experts, tp_size 1, align 1"));
+            refused("2 tokens, top 1 of 4 experts, PEs 1, tp_size 1, align 1"));
   EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.max_tokens = 3; }),
-            refused("3 tokens, top 2 of 4 experts, tp_size 1, align 1"));
+            refused("3 tokens, top 2 of 4 experts, PEs 1, tp_size 1, align 1"));
   EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.align = 4; }),
-            refused("2 tokens, top 2 of 4 experts, tp_size 1, align 4"));
+            refused("2 tokens, top 2 of 4 experts, PEs 1, tp_size 1, align 4"));
   const std::vector<std::string> none(3);
   EXPECT_EQ(refusals_of_routing([](ExpertOptions& o) { o.hidden = 16; }), none) << "its routings are the same";
 }

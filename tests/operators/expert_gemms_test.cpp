@@ -234,7 +234,7 @@ TEST(ExpertGemms, RefuseARoutingOfAnotherPlan) {
                                .y = allocate(elements),
                                .out = allocate(1)};
     const auto of_other =
-        HasSubstr("routing: one of 2 tokens, top 2 of 2 experts, tp_size 1, align 128 given to experts of");
+        HasSubstr("routing: one of 2 tokens, top 2 of 2 experts, PEs 1, tp_size 1, align 128 given to experts of");
     EXPECT_THAT(error([&] { plan->dispatch_gemm(stream, there); }), of_other);
     EXPECT_THAT(error([&] { plan->gemm_combine(stream, back); }), of_other);
     plan->route(stream, {.tokens = 0, .ids = routing, .routing = routing});

@@ -146,7 +146,7 @@ TEST_F(Heart, LosesAPeThatIsCutOff) {
 
 /// A host is cut off while its PEs' heartbeats come at other times. The others name all of its PEs at once.
 TEST_F(Heart, LosesAHostAtOnce) {
-  start(2);
+  start(4);
   for (const int pe : {0, 1, 2}) {
     state(pe).is_cut = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(60));

@@ -39,10 +39,11 @@ class _Managed(ctypes.Structure):
     _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
 
 
-# By address: each structure that torch still uses, with what it names and the owner of the memory. The deleter is a
-# method of this dictionary, so it works while the interpreter ends.
+# By address: each structure that torch still uses, with what it names and the owner of the memory.
 _in_use: dict[int, tuple[Any, ...]] = {}
-_deleter = _Deleter(_in_use.pop)
+_deleter = _Deleter(lambda key, pop=_in_use.pop: pop(key, None))
+# A tensor may outlive this module while the interpreter ends, so its deleter is never freed.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_deleter))
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object

@@ -106,7 +106,7 @@ class Buffer:
         return array.view(getattr(ml_dtypes, self.of.dtype))
 
     def torch(self) -> Any:
-        """A torch tensor of this memory."""
+        """A torch tensor of this memory. On GPUs the world's has to be the current one."""
         import torch
 
         dtype = getattr(torch, self.of.dtype)

@@ -209,7 +209,7 @@ void ExpertPlan::check_batches(Kind kind, Part part) const {
 template <class Call, class... Parts>
 void ExpertPlan::note_and_enqueue(Kind kind, Stream& stream, const Call& call, Parts... part) {
   kernels::check(*this, world_, call);
-  if (kind != kRoute) kernels::check_routing(*this, call.routing);
+  if (kind != kRoute) kernels::check_routing(*this, world_, call.routing);
   (check_batches(kind, part), ...);
   if (MismatchDetector* const calls = world_.calls(); calls != nullptr)
     calls->note(numbers_[kind], (static_cast<Size>(part) + ... + 0), [&] { enqueue(stream, call, part...); });

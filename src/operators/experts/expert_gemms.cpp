@@ -204,14 +204,14 @@ class Plan final : public ExpertGemmPlan {
   void dispatch_gemm(Stream& stream, const DispatchGemmCall& call) override {
     kernels::check_number("tokens", call.tokens, 0, options().experts.max_tokens);
     check_buffers(world_, *this, call);
-    kernels::check_routing(*experts_, call.routing);
+    kernels::check_routing(*experts_, world_, call.routing);
     note(0, [&] { dispatch_gemm_->enqueue(stream, call, at(call.routing)); });
   }
 
   void gemm_combine(Stream& stream, const GemmCombineCall& call) override {
     kernels::check_number("tokens", call.tokens, 0, options().experts.max_tokens);
     check_buffers(world_, *this, call);
-    kernels::check_routing(*experts_, call.routing);
+    kernels::check_routing(*experts_, world_, call.routing);
     note(1, [&] { gemm_combine_->enqueue(stream, call, at(call.routing)); });
   }
 

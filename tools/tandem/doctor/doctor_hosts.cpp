@@ -63,16 +63,20 @@ Json facts_of_process(const std::string& address) {
           {"seal", variable("TANDEM_SEAL", "headers")}};
 }
 
-/// Returns "1500 on host a, 9000 on host b" if values differ, with the first PE of each host and value.
-std::string differences(const Json& pes, const char* key) {
+/// Returns "1500 on host a, 9000 on host b" if values differ, with the first PE of each host and value. `known`: values
+/// that were not found are left out.
+std::string differences(const Json& pes, const char* key, bool known) {
   std::vector<std::string> parts;
+  const Json* first = nullptr;
   bool differ = false;
   for (const Json& pe : pes) {
     const Json& value = pe[key];
+    if (known && value.is_null()) continue;
+    if (first == nullptr) first = &value;
     const std::string text = value.is_null() ? "none" : value.is_string() ? value.get<std::string>() : value.dump();
     const std::string part = fmt::format("{} on host {}", text, pe["host"].get<std::string>());
     if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
-    differ = differ || value != pes[0][key];
+    differ = differ || value != *first;
   }
   return differ ? fmt::format("{}", fmt::join(parts, ", ")) : "";
 }
@@ -100,15 +104,18 @@ void compare_hosts(const Json& pes, std::vector<Finding>& findings) {
     const char* key;
     const char* name;
     const char* advice;
+    bool known;
   };
+  // An address may be a name, or one that other hosts see, and then it has no interface here.
   constexpr std::array<Compared, 4> all{{
-      {"mtu", "the MTU differs", "give the interfaces one MTU: packets that are too large for one of them may be lost"},
-      {"libfabric", "the version of libfabric differs", "install the same version on all hosts"},
-      {"provider", "the provider of libfabric differs", "set TANDEM_FABRIC alike on all hosts"},
-      {"seal", "TANDEM_SEAL differs", "set it alike on all hosts"},
+      {"mtu", "the MTU differs", "give the interfaces one MTU: packets that are too large for one of them may be lost",
+       true},
+      {"libfabric", "the version of libfabric differs", "install the same version on all hosts", false},
+      {"provider", "the provider of libfabric differs", "set TANDEM_FABRIC alike on all hosts", false},
+      {"seal", "TANDEM_SEAL differs", "set it alike on all hosts", false},
   }};
   for (const Compared& one : all)
-    if (const std::string text = differences(pes, one.key); !text.empty())
+    if (const std::string text = differences(pes, one.key, one.known); !text.empty())
       findings.push_back({true, fmt::format("{}: {}", one.name, text), one.advice});
 }
 

@@ -10,6 +10,7 @@ processes of the group make it. Calls with tensors of CPUs block until their res
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -79,6 +80,17 @@ def _contiguous(x: torch.Tensor) -> Iterator[torch.Tensor]:
         own.copy_(y)
 
 
+def _in_order(call: Any) -> Any:
+    """`call`, before which messages begin that were asked for earlier. Their data may be its input."""
+
+    @functools.wraps(call)
+    def begun(self: TandemGroup, *arguments: Any, **options: Any) -> Any:
+        self._start_messages()
+        return call(self, *arguments, **options)
+
+    return begun
+
+
 class TandemGroup(dist.ProcessGroup):
     """A process group on a world of CPU PEs, and on one of GPUs once a call has a tensor there."""
 
@@ -115,6 +127,7 @@ class TandemGroup(dist.ProcessGroup):
 
     # Reductions.
 
+    @_in_order
     def allreduce(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
         """All-reduces each tensor in place."""
         for x in tensors:
@@ -126,6 +139,7 @@ class TandemGroup(dist.ProcessGroup):
         """All-reduces several tensors in place."""
         return self.allreduce(tensors, opts)
 
+    @_in_order
     def reduce(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
         """Reduces each tensor in place on the root."""
         for x in tensors:
@@ -137,6 +151,7 @@ class TandemGroup(dist.ProcessGroup):
                 x.detach().copy_(out)
         return self._done(tensors)
 
+    @_in_order
     def _reduce_scatter_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         _require_alike("input", given, output, self.size() * output.numel())
         x = given.detach().contiguous()
@@ -144,6 +159,7 @@ class TandemGroup(dist.ProcessGroup):
             self._call("reduce_scatter", x, y, _plain(y).numel(), _operation(opts, x.dtype))
         return self._done([output])
 
+    @_in_order
     def reduce_scatter(self, outputs: Sequence[torch.Tensor], inputs: Any, opts: Any = None) -> Any:
         """Reduces a list of tensors; this process gets the one of its rank."""
         for output, parts in zip(outputs, inputs, strict=True):
@@ -158,6 +174,7 @@ class TandemGroup(dist.ProcessGroup):
 
     # Copies.
 
+    @_in_order
     def broadcast(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
         """Copies the root's tensors to all processes."""
         for x in tensors:
@@ -165,6 +182,7 @@ class TandemGroup(dist.ProcessGroup):
                 self._call("broadcast", y, y, _plain(y).numel(), opts.rootRank)
         return self._done(tensors)
 
+    @_in_order
     def _allgather_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         _require_alike("output", output, given, self.size() * given.numel())
         x = given.detach().contiguous()
@@ -172,6 +190,7 @@ class TandemGroup(dist.ProcessGroup):
             self._call("all_gather", x, y, _plain(x).numel())
         return self._done([output])
 
+    @_in_order
     def allgather(self, outputs: Any, inputs: Sequence[torch.Tensor], opts: Any = None) -> Any:
         """Gathers a tensor of each process into a list."""
         for parts, given in zip(outputs, inputs, strict=True):
@@ -187,6 +206,7 @@ class TandemGroup(dist.ProcessGroup):
             self._allgather_base(output, given, opts)
         return self._done(outputs)
 
+    @_in_order
     def gather(self, outputs: Any, inputs: Sequence[torch.Tensor], opts: Any) -> Any:
         """Gathers a tensor of each process into the root's list."""
         given = inputs[0].detach().contiguous()
@@ -198,6 +218,7 @@ class TandemGroup(dist.ProcessGroup):
                 part.detach().copy_(got)
         return self._done([one for parts in outputs for one in parts] if is_root else inputs)
 
+    @_in_order
     def scatter(self, outputs: Sequence[torch.Tensor], inputs: Any, opts: Any) -> Any:
         """Sends the root's list of tensors, one to each process."""
         with _contiguous(outputs[0]) as y:
@@ -208,6 +229,7 @@ class TandemGroup(dist.ProcessGroup):
             self._call("scatter", x, y, _plain(y).numel(), opts.rootRank)
         return self._done(outputs)
 
+    @_in_order
     def alltoall_base(
         self, output: torch.Tensor, given: torch.Tensor, out_splits: Any, in_splits: Any, opts: Any = None
     ) -> Any:
@@ -220,6 +242,7 @@ class TandemGroup(dist.ProcessGroup):
             self._exchange(incoming, outgoing)
         return self._done([output])
 
+    @_in_order
     def alltoall(self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None) -> Any:
         """Exchanges lists of tensors, one for each process."""
         made = [torch.empty_like(one, memory_format=torch.contiguous_format) for one in outputs]
@@ -241,7 +264,6 @@ class TandemGroup(dist.ProcessGroup):
         incoming[me].copy_(outgoing[me])
         others = [pe for pe in range(self.size()) if pe != me]
         world = self._world_of(outgoing[0])
-        self._start_messages()
         enqueue_messages(
             world,
             [_message(outgoing[pe], pe) for pe in others if outgoing[pe].numel() > 0],
@@ -253,6 +275,8 @@ class TandemGroup(dist.ProcessGroup):
 
     def send(self, tensors: Sequence[torch.Tensor], peer: int, tag: int = 0) -> Any:
         """Sends tensors to a process. Tags are ignored: messages match in order."""
+        if not all(x.is_contiguous() for x in tensors):
+            self._start_messages()  # whose data may be copied here
         return self._add([x.detach().contiguous() for x in tensors], tensors, peer, True)
 
     def recv(self, tensors: Sequence[torch.Tensor], peer: int, tag: int = 0) -> Any:
@@ -287,9 +311,9 @@ class TandemGroup(dist.ProcessGroup):
             if not one.is_started:
                 one.start()
 
+    @_in_order
     def barrier(self, opts: Any = None) -> Any:
         """Blocks until all processes have called it, and until this process's current stream is empty."""
-        self._start_messages()
         gpus = self._gpus()
         if gpus is not None:
             gpus.synchronize(torch.cuda.current_stream(self._device))
@@ -314,9 +338,11 @@ class TandemGroup(dist.ProcessGroup):
         try:
             self._start_messages()
         finally:
-            if self._device is not None:
-                _groups.close(self._name, "cuda")
-            self.world.close()
+            try:
+                if self._device is not None:
+                    _groups.close(self._name, "cuda")
+            finally:
+                self.world.close()
 
     # How calls reach a world.
 
@@ -342,7 +368,6 @@ class TandemGroup(dist.ProcessGroup):
 
     def _call(self, name: str, x: torch.Tensor, out: torch.Tensor, count: int, *last: int) -> None:
         world = self._world_of(x)
-        self._start_messages()
         x, out = _plain(x), _plain(out)
         code = _c.TYPES[_type_name(x)]
         world._enqueue(name, x.data_ptr(), out.data_ptr(), count, code, *last, _groups.stream_of(x))

@@ -24,7 +24,7 @@ class Messages:
         self.world = world
         self.device = device
         self.is_started = False
-        self.error: errors.Error | None = None
+        self.error: BaseException | None = None
         self._sends: list[_structs.Message] = []
         self._receives: list[_structs.Message] = []
         self._streams: list[Any] = []
@@ -57,10 +57,11 @@ class Messages:
                 self.is_started = True
                 try:
                     self._enqueue()
-                except errors.Error as error:
+                except BaseException as error:  # every work of these messages raises it
                     self.error = error
-                self._kept.clear()
-                self._after.clear()
+                finally:
+                    self._kept.clear()
+                    self._after.clear()
             if self.error is not None:
                 raise self.error
             return self._mark
@@ -103,7 +104,7 @@ class TandemWork(dist.Work):  # type: ignore[misc]
 
     On GPUs `wait` orders the current stream behind the call and does not block. A failure there raises in the next
     `wait` or call, with the number of the PE that is gone. On CPUs a call is over when it returns. A message of isend
-    or irecv begins with `wait` or `is_completed`, or with the next call of its group.
+    or irecv begins with `wait`, `is_completed` or `get_future`, or with the next call of its group.
     """
 
     def __init__(
@@ -118,8 +119,9 @@ class TandemWork(dist.Work):  # type: ignore[misc]
         self._future: Any = None
 
     def _started(self) -> Any:
-        if self._messages is not None:
-            self._mark = self._messages.start()
+        messages = self._messages
+        if messages is not None:
+            self._mark = messages.start()
             self._messages = None
         return self._mark
 
@@ -140,15 +142,21 @@ class TandemWork(dist.Work):  # type: ignore[misc]
 
     def is_completed(self) -> bool:
         """Whether the call is over on this PE, also by a failure."""
-        found = self._started()
+        try:
+            found = self._started()
+        except Exception:  # which `exception` returns and `wait` raises
+            return True
         return found is None or self.exception() is not None or bool(found[1].query())
 
     def is_success(self) -> bool:
         """Whether the call is over without a failure."""
         return self.is_completed() and self.exception() is None
 
-    def exception(self) -> errors.Error | None:
-        """The error that ended the world of GPUs, or None. On CPUs the call itself raises."""
+    def exception(self) -> BaseException | None:
+        """The error that ended the world of GPUs or the messages, or None. Other calls on CPUs raise at once."""
+        messages = self._messages
+        if messages is not None and messages.error is not None:
+            return messages.error
         return self._world.error() if self._mark is not None and self._world._handle is not None else None
 
     def result(self) -> list[torch.Tensor]:
