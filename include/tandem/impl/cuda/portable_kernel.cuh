@@ -57,7 +57,7 @@ void launch_form(void (*kernel)(Parameters...), int threads, const detail::Devic
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
   config.blockDim = dim3(static_cast<unsigned>(threads));
-  if constexpr (tandem::detail::kBulkRoles < K >> 0)
+  if constexpr (tandem::detail::kBulkRoles<K> != 0)
     config.dynamicSmemBytes = static_cast<std::size_t>(ring_bytes<K>.load(std::memory_order_relaxed));
   config.stream = static_cast<cudaStream_t>(launch.stream);
   cudaLaunchAttribute programmatic{};
