@@ -6,6 +6,7 @@
 //   hosts_gpu_check [collectives|streams|waiting|operators ...]     parts (default: all, and those of processes)
 //   hosts_gpu_check processes [streams|captured|collectives|replays|operators|killed|times ...]     (default: all)
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <span>
 #include <string_view>
@@ -92,6 +93,10 @@ int run_hosts_check(std::span<char* const> parts) {
     if (hosts > 1) check_processes(hosts, {parts.begin() + 1, parts.end()});
     return finish();
   }
+  constexpr std::array<std::string_view, 4> kParts{"collectives", "streams", "waiting", "operators"};
+  for (const std::string_view part : parts)
+    if (std::find(kParts.begin(), kParts.end(), part) == kParts.end())
+      report(std::string(part), "no part has such a name; parts of processes stand behind 'processes'");
   const auto wants = [&](const char* part) {
     return parts.empty() ||
            std::any_of(parts.begin(), parts.end(), [&](const char* p) { return std::string(p) == part; });
