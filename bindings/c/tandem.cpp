@@ -65,8 +65,8 @@ std::size_t staging_of(const tandem_options& options) {
 tandem::WorldOptions world_options(const tandem_options& options, int pes) {
   constexpr std::size_t default_heap = std::size_t{256} << 20;
   // The addresses of all PEs' heaps are reserved in each process, 32 TiB at most by default.
-  const std::size_t default_limit =
-      std::min(std::size_t{128} << 30, (std::size_t{32} << 40) / static_cast<std::size_t>(pes));
+  const auto all_pes = static_cast<std::size_t>(std::max(pes, 1));  // wrong numbers are refused later
+  const std::size_t default_limit = std::min(std::size_t{128} << 30, (std::size_t{32} << 40) / all_pes);
   constexpr std::size_t for_plans = std::size_t{64} << 20;
   // The staging of a SendRecvGroup with its default number of lanes.
   const std::size_t for_messages = std::size_t{256} << 10 << (pes > 64 ? 0 : 6);

@@ -27,7 +27,7 @@ def test_the_example_of_a_layer():
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 ranks: the product is right")
+    assert "2 ranks: the product is right" in done.stdout
 
 
 def test_async_tp_of_pytorch_ends_in_our_operators(tmp_path):
