@@ -71,8 +71,10 @@ class Table:
     tile: int
 
 
-def columns_of_tile(rows: int, out: torch.dtype) -> int:
-    return 128 if rows in FEW.values() and out != torch.float8_e4m3fn else 256
+def columns_of_tile(rows: int, a: torch.dtype, out: torch.dtype, gated: bool) -> int:
+    if rows in FEW.values():
+        return 256 if out == torch.float8_e4m3fn else 128
+    return 192 if a == torch.float8_e4m3fn and not gated else 256
 
 
 def table_of(counts: list[int], together: int, tile: int = TILE) -> Table:
@@ -109,7 +111,8 @@ class Library:
             address(self.gathered) if index is not None else None, address(tiles),
             *((address(scales.a), address(scales.b), address(scales.out)) if scales is not None else (None, None, None)),
             c.shape[0], b.shape[1], b.shape[2], a.shape[0], b.shape[0], table.panels.numel() // 4, chunks, activation,
-            DTYPES[a.dtype], DTYPES[c.dtype], int(scales is not None and scales.blocks), table.tile, columns_of_tile(table.tile, c.dtype),
+            DTYPES[a.dtype], DTYPES[c.dtype], int(scales is not None and scales.blocks), table.tile,
+            columns_of_tile(table.tile, a.dtype, c.dtype, activation in (SWIGLU, GEGLU)),
             self.sms,
         )  # fmt: skip
         if self.function(ctypes.byref(call), 1, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)) != 0:
@@ -238,7 +241,7 @@ def check_case(library: Library, case: Case) -> str:
         return "it wrote behind C"
     if scales is not None and scales.out is not None and not (scales.out[table.rows :] == 7).all():
         return "it wrote behind the scales of C"
-    columns = -(-case.n // columns_of_tile(case.tile, case.out))
+    columns = -(-case.n // columns_of_tile(case.tile, case.type, case.out, case.activation in (SWIGLU, GEGLU)))
     of_chunk = -(-columns // case.chunks)
     expected = [max(0, min(of_chunk, columns - i * of_chunk)) * int(table.count) for i in range(case.chunks)]
     return "" if tiles.tolist() == expected else f"tiles of chunks: {tiles.tolist()} instead of {expected}"

@@ -75,7 +75,7 @@ class FusedKernel {
       } else if (Store::kLoadsScales && warp == 1) {
         wait_for_previous_grid();
         if constexpr (Store::kLoadsScales) Store(params.store, storage.store, 0, lane).load_scales(params.table);
-      } else if (warp >= 2 && warp < 2 + kGroups && lane == 0) {
+      } else if (warp >= 2 && warp < 2 + kGroups && cute::elect_one_sync()) {
         wait_for_previous_grid();
         Store(params.store, storage.store, warp - 2, 0).store(params.table, cute::size<0>(TileShape{}), profiler);
       }

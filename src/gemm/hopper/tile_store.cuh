@@ -64,10 +64,10 @@ class TileStore : public StoringWarp<TileSlots<Element, TileM, TileN, Scaled, Ga
   template <class Tile, class Sums>
   __device__ void write(const Tile& tile, const Sums& sums, bool later) {
     if (!has_rows(tile)) return use_slot([](std::uint32_t) {});
-    if constexpr (Quantised)
-      write_quantised(tile, sums);
-    else
-      write_boxes(tile, sums, later);
+    if constexpr (Quantised) return write_quantised(tile, sums);
+    if constexpr (kMostPending == 0 && !Gated)
+      if (is_plain()) return write_plain(sums);
+    write_boxes(tile, sums, later);
   }
 
   /// Gives this thread's sums of a part of a tile to the block that completes the tile.
@@ -216,6 +216,26 @@ class TileStore : public StoringWarp<TileSlots<Element, TileM, TileN, Scaled, Ga
     // The value comes from one lane, so that the compiler sees that a warp's threads agree. Otherwise it would take the
     // tensor cores' descriptors from registers of threads.
     if (kMostPending > 0) pending_ = __shfl_sync(~0U, later && !adds_to_rounded ? kMostPending : 0, 0);
+  }
+
+  /// Returns whether sums have scales of rows and columns at most before they are stored.
+  __device__ bool is_plain() const {
+    return params_.ring.arrived == nullptr && params_.activation == Activation::kNone && params_.bias == nullptr &&
+           params_.scales.c == nullptr;
+  }
+  /// Writes a plain tile. As in keep_all, the code is short and in one piece.
+  template <class Sums>
+  __device__ void write_plain(const Sums& sums) {
+    const auto of_rows = scales_.begin(first_row());
+#pragma unroll
+    for (int i = 0; i < kBoxes; ++i) {
+      float values[kCols / 2];
+#pragma unroll
+      for (int j = 0; j < kCols / 2; ++j) values[j] = sums(i * (kCols / 2) + j);
+      scales_.scale(values, of_rows, i * kCols, thread_);
+      write_box([&](std::uint32_t slot) { Box::put(slot, thread_, values, false); });
+    }
+    scales_.end();
   }
 
   /// Keeps all boxes of a tile whose sums have scales and a bias at most. It is the usual end of a tile, so its code is

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "operators/experts/expert_times.h"
+#include "operators/experts/grouped_product.h"
 #include "operators/experts/tuned_forms.h"
 
 namespace tandem::ops {
@@ -51,7 +52,7 @@ ExpertChoices choose_expert_forms(World& world, const ExpertGemmOptions& given) 
   };
   const bool tuned_sms = !file.empty() && o.communication_sms >= 0;
   const bool tuned_chunks = !file.empty() && o.column_chunks > 0;
-  const Size columns = ceil_div(o.experts.hidden, o.tile_n);
+  const Size columns = ceil_div(o.experts.hidden, tile_columns_to_tokens(o));
   if (o.column_chunks == 0) o.column_chunks = static_cast<int>(std::min<Size>(kColumnChunks, columns));
   if (o.communication_sms < 0) o.communication_sms = suitable_sms(times, o);
   chosen.early = times.early_experts(o.communication_sms);
@@ -66,7 +67,8 @@ ExpertChoices choose_expert_forms(World& world, const ExpertGemmOptions& given) 
   note("column-chunks", std::to_string(o.column_chunks), options.column_chunks > 0, tuned_chunks,
        "four, or the tiles in a row");
   note("tile", fmt::format("{}x{}", o.tile_m, o.tile_n), given.tile_m > 0, false,
-       "64x128 for up to 48 rows of an expert on average, in fp8 32x128 for up to 24, 128x256 for more rows");
+       "64x128 for up to 48 rows of an expert on average, in fp8 32x128 for up to 24, else 128x256, in fp8 without "
+       "gates 128x192");
   return chosen;
 }
 

@@ -72,7 +72,7 @@ void check_options(const ExpertGemmOptions& given, int pes) {
             "is sequential with packets");
   }
   check_fp8(o);
-  const Size columns = ceil_div(e.hidden, o.tile_n);
+  const Size columns = ceil_div(e.hidden, ops::tile_columns_to_tokens(o));
   require(o.column_chunks == 0 || (o.column_chunks >= 1 && o.column_chunks <= columns), "column_chunks",
           std::to_string(o.column_chunks), fmt::format("are 0 to the tiles in a row, {}", columns));
 }

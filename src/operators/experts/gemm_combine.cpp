@@ -28,7 +28,7 @@ GemmCombine::GemmCombine(World& world, const ExpertGemmOptions& options, ExpertP
   if (options.gemm_combine == ExpertForm::kSequential) return;
   GemmGroups chunked;
   chunked.column_chunks = options.column_chunks;
-  order_ = PanelOrder::of(chunked, options.experts.hidden, options.tile_n, 1);
+  order_ = PanelOrder::of(chunked, options.experts.hidden, tile_columns_to_tokens(options), 1);
   const int last = order_.chunks() - 1;
   if (last > 0) beside_ = sums_of(world, options.communication_sms, columns_of(0).size());
   last_ = sums_of(world, sms_, columns_of(last).size());
@@ -54,7 +54,7 @@ GemmCombine::Sums GemmCombine::sums_of(World& world, int sms, Size columns) cons
 }
 
 Range GemmCombine::columns_of(int chunk) const {
-  const Size tile = options_.tile_n;
+  const Size tile = tile_columns_to_tokens(options_);
   return {chunk * order_.chunk_columns * tile, std::min(order_.end_of(chunk) * tile, options_.experts.hidden)};
 }
 

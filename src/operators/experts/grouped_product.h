@@ -35,10 +35,17 @@ struct ProductShape {
   DType out_type = DType::kBF16;
 };
 
-/// Returns the columns of a product's tiles. An fp8 result has whole blocks in a tile.
+/// Returns the columns of a product's tiles. An fp8 result has whole blocks in a tile. Of fp8 factors, the tensor cores
+/// compute 192 columns of a wide tile at once. Tiles of 256 have two batches, which are slower: only gates need them.
 inline int tile_columns(const ExpertGemmOptions& options, Activation activation, DType out_type) {
-  if (size_of(out_type) != 1) return options.tile_n;
-  return static_cast<int>(round_up(options.tile_n, kScaleBlock * (is_gated(activation) ? 2 : 1)));
+  constexpr int kWide = 256, kAtOnce = 192;
+  if (size_of(out_type) == 1)
+    return static_cast<int>(round_up(options.tile_n, kScaleBlock * (is_gated(activation) ? 2 : 1)));
+  return is_fp8(options) && !is_gated(activation) && options.tile_n == kWide ? kAtOnce : options.tile_n;
+}
+/// Returns the columns of the second product's tiles.
+inline int tile_columns_to_tokens(const ExpertGemmOptions& options) {
+  return tile_columns(options, Activation::kNone, options.experts.type);
 }
 
 /// The experts [first, first + count) of this PE.

@@ -46,7 +46,7 @@ class FewRowsMainloop : public GroupedMainloop<Base> {
                        PipelineState state, int, int lane, std::uint32_t, TensorStorage& storage,
                        const GemmProfiler& profiler) {
     Grouped::pass_gates(params, tile, lane, profiler);
-    if (lane != 0) return;
+    if (!cute::elect_one_sync()) return;
     int size = 0;
     while (kLeastRows << size < tile.rows) ++size;
     const auto bytes_of_a = static_cast<std::uint32_t>((kLeastRows << size) * kBoxes * Grouped::kRowBytes);

@@ -68,7 +68,7 @@ class GroupedMainloop : public GatedMainloop<Base> {
                        PipelineState state, int, int lane, std::uint32_t block_rank, TensorStorage& storage,
                        const GemmProfiler& profiler) {
     pass_gates(params, tile, lane, profiler);
-    if (lane != 0) return;
+    if (!cute::elect_one_sync()) return;
     const int half = static_cast<int>(block_rank);
     const int row_of_b = tile.group * params.n + column * 2 * kBoxRowsOfB;
     for (int i = steps.first; i < steps.first + steps.count; ++i, ++state) {

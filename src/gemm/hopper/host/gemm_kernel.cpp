@@ -41,7 +41,7 @@ extern const GemmKernel kF16GatedGroups64x128;
 extern const GemmKernel kE4m3ToBf16Groups32x128;
 extern const GemmKernel kE4m3ToBf16GatedGroups32x128;
 extern const GemmKernel kE4m3ToE4m3GatedGroups32x256;
-extern const GemmKernel kE4m3ToBf16Groups128x256;
+extern const GemmKernel kE4m3ToBf16Groups128x192;
 extern const GemmKernel kE4m3ToBf16GatedGroups128x256;
 extern const GemmKernel kE4m3ToE4m3GatedGroups128x256;
 
@@ -119,7 +119,7 @@ std::span<const GemmKernel* const> gemm_kernels() {
                                   &kE4m3ToBf16Groups32x128,
                                   &kE4m3ToBf16GatedGroups32x128,
                                   &kE4m3ToE4m3GatedGroups32x256,
-                                  &kE4m3ToBf16Groups128x256,
+                                  &kE4m3ToBf16Groups128x192,
                                   &kE4m3ToBf16GatedGroups128x256,
                                   &kE4m3ToE4m3GatedGroups128x256};
   return kernels;

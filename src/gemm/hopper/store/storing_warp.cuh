@@ -47,7 +47,11 @@ class StoringWarp : public Slots {
         wait_for_reads<1>();  // the previous box has had time
         make_ready(tile, i + 1, boxes_ + 1);
       }
-      wait_for_stores();
+      // The end of the kernel awaits the stores, too.
+      if (params_.word[tile.number] == nullptr)
+        wait_for_reads<0>();
+      else
+        wait_for_stores();
       profiler.add(role, {RecordKind::kStore, params_.to[tile.chunk->owner], Size{kBoxes} * kSlotBytes}, begin);
       notify(tile, profiler, role);
     }
