@@ -9,13 +9,18 @@ from model import Cache, Llama
 from steps import Step
 from ways import ALONE, ways
 
+TOLERANCE = {torch.float32: 1e-4, torch.float16: 8e-3, torch.bfloat16: 0.06}
+"""Allowed errors of scores, relative to the largest."""
+
 
 class Comparison:
     """A model of one size, and all ways."""
 
     def __init__(self, arguments, size, device, clock):
         self.arguments, self.clock, self.size = arguments, clock, size
-        self.model = Llama(size, device, torch.bfloat16 if device.type == "cuda" else torch.float32)
+        on_cpus = torch.float16 if size.experts > 0 else torch.float32  # rows of experts have 16 bits
+        self.type = torch.bfloat16 if device.type == "cuda" else on_cpus
+        self.model = Llama(size, device, self.type)
         self.device, self.ways = device, ways(arguments.comm, arguments.fuse)
         self.first = next(iter(self.ways))
 
@@ -34,6 +39,7 @@ class Comparison:
         us = {name: statistics.median(one) for name, one in counted.items()}
         spread = {name: [round(f(one), 1) for f in (statistics.median, min, max)] for name, one in counted.items()}
         row = {"step": kind, "rows": rows, "layers": self.size.layers, "us": us, "spread": spread, "error": error}
+        row["tolerance"] = TOLERANCE[self.type]
         row["tokens_per_s"] = {name: tokens / one * 1e6 for name, one in us.items() if name != ALONE}
         row["communication"] = {name: 1 - us[ALONE] / one for name, one in us.items() if name != ALONE}
         return row

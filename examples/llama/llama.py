@@ -1,8 +1,11 @@
-"""A decoder in the shape of Llama 3 with tensor parallelism: random weights, greedy tokens.
+"""A decoder in the shape of Llama 3, Mixtral or Qwen3 with tensor parallelism: random weights, greedy tokens.
 
     tandem launch -n 2 python3 examples/llama/llama.py --comm gloo,tandem --fuse      on CPUs, a tiny size
     tandem launch -n 2 python3 examples/llama/llama.py --comm nccl,symm_mem,tandem --size 8b,70b --layers 4 \\
         --batch 1,8,32,128 --prompt 1024 --prefill 2048,8192 --out FILE.json          on GPUs, a process for each
+    tandem launch -n 2 python3 examples/llama/llama.py --comm gloo,tandem --size tiny-experts
+    tandem launch -n 2 python3 examples/llama/llama.py --comm nccl,tandem --size mixtral,qwen3-30b --layers 4 \\
+        --batch 1,8,32,128 --prompt 1024 --prefill 2048,8192                          layers with experts on GPUs
     python3 examples/llama/llama.py --simulate h200x8 --size 70b                      a prediction of a step's time
 
 Each process has its heads and its part of the feed-forward layers. With `gloo` and `nccl` a matrix product and a
@@ -12,6 +15,10 @@ and one the norm with the gather and the product behind it.
 
 A decode and a short prompt end each half of a layer with an all-reduce. The processes divide the rows of a long prompt
 between the products, so an all-gather begins each half and a reduce-scatter ends it.
+
+Layers with experts (expert parallelism) move divided rows to their experts and back: an all-gather and a reduce-scatter
+with PyTorch's permutations and grouped products, or Tandem's dispatch_gemm and gemm_combine. Rows that every process
+has do not travel. An all-reduce sums the results. experts.py explains which experts a word has.
 
 All ways run in turns, step by step, on the same weights. Each step takes the words that the first way has chosen, and
 the tokens that the others choose are compared. On GPUs each step is a captured graph.
@@ -35,12 +42,18 @@ class Size:
     kv_heads: int
     hidden: int
     words: int
+    head: int
+    experts: int = 0
+    top_k: int = 0
 
 
 SIZES = {
-    "tiny": Size(2, 96, 12, 6, 192, 256),
-    "8b": Size(32, 4096, 32, 8, 14336, 128256),
-    "70b": Size(80, 8192, 64, 8, 28672, 128256),
+    "tiny": Size(2, 96, 12, 6, 192, 256, 8),
+    "tiny-experts": Size(2, 96, 12, 6, 48, 256, 8, experts=12, top_k=3),
+    "8b": Size(32, 4096, 32, 8, 14336, 128256, 128),
+    "70b": Size(80, 8192, 64, 8, 28672, 128256, 128),
+    "mixtral": Size(32, 4096, 32, 8, 14336, 32000, 128, experts=8, top_k=2),
+    "qwen3-30b": Size(48, 2048, 32, 4, 768, 151936, 128, experts=128, top_k=8),
 }
 
 
@@ -52,7 +65,7 @@ def simulate(size, machine, rows):
     if machine not in machines:
         raise SystemExit(f"--simulate: {machine} given, allowed is one of {', '.join(machines)}")
     pes = machines[machine]
-    head = size.width // size.heads
+    head = size.head
     # compute_only is the product alone: these two need no communication.
     products = {
         "query, key, value": ((size.heads + 2 * size.kv_heads) * head, size.width, "compute_only"),
@@ -88,8 +101,9 @@ def check_device(arguments):
         if not arguments.comm:
             raise SystemExit("--comm: symm_mem given, allowed with one process are nccl and tandem")
     for name in arguments.size:
-        if SIZES[name].kv_heads % processes != 0:
-            raise SystemExit(f"{processes} processes given, allowed are divisors of {SIZES[name].kv_heads} heads")
+        for count, kind in ((SIZES[name].kv_heads, "heads"), (SIZES[name].experts, "experts")):
+            if count % processes != 0:
+                raise SystemExit(f"{processes} processes given, allowed are divisors of {count} {kind}")
     return device
 
 
@@ -116,7 +130,7 @@ def numbers(text):
 def parsed():
     """The options, after the checks that need no torch."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=names(*SIZES), default="tiny", help="dimensions: tiny, 8b, 70b; random weights")
+    parser.add_argument("--size", type=names(*SIZES), default="tiny", help=f"dimensions: {', '.join(SIZES)}")
     comms = names("gloo", "nccl", "symm_mem", "tandem")
     parser.add_argument("--comm", type=comms, default="tandem", help="who communicates; several are compared")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="where tensors are (default: cpu where it can be)")
@@ -135,6 +149,9 @@ def parsed():
     arguments = parser.parse_args()
     if arguments.fuse and ("tandem" not in arguments.comm or arguments.simulate):
         raise SystemExit("--fuse: given without a run of --comm tandem, allowed is with one")
+    with_experts = [name for name in arguments.size if SIZES[name].experts > 0]
+    if arguments.simulate and with_experts:
+        raise SystemExit(f"--size: {with_experts[0]} given, allowed with --simulate are sizes without experts")
     for name in ("layers", "prompt", "tokens", "rounds", "rows"):
         value = getattr(arguments, name)
         if value is not None and value < 1:

@@ -14,8 +14,6 @@ import torch.distributed as dist
 from compare import Comparison
 from steps import Clock
 
-TOLERANCE = {"cpu": 1e-4, "cuda": 0.06}
-"""Allowed errors of scores, relative to the largest, of float32 and of bfloat16."""
 SHARE = "communication: the part of a time that the same step without it does not need, in turns with the others"
 
 
@@ -99,7 +97,7 @@ def run(arguments, sizes, device_type):
         size = dataclasses.replace(sizes[name], layers=arguments.layers or sizes[name].layers)
         is_first = True
         for row in rows_of(arguments, size, device, clock, begin):
-            row = {"size": name, "tolerance": TOLERANCE[device.type]} | row
+            row = {"size": name} | row
             results["rows"].append(row)
             wrong += wrong_ways(row)
             if talks:

@@ -48,7 +48,8 @@ def test_llama_names_wrong_options(examples):
     for options, text in (
         (["--comm", "tandem,mpi"], "--comm: tandem,mpi given, allowed are gloo, nccl, symm_mem, tandem, each once"),
         (["--comm", "tandem,tandem"], "--comm: tandem,tandem given, allowed are"),
-        (["--size", "9b"], "--size: 9b given, allowed are tiny, 8b, 70b, each once"),
+        (["--size", "9b"], "--size: 9b given, allowed are tiny, tiny-experts, 8b, 70b, mixtral, qwen3-30b, each once"),
+        (["--size", "mixtral", "--simulate", "h200x8"], "--size: mixtral given, allowed with --simulate are sizes without"),
         (["--batch", "1,0"], "--batch: 1,0 given, allowed are numbers of 1 or more"),
         (["--prefill", "2k"], "--prefill: 2k given, allowed are numbers of 1 or more"),
         (["--tokens", "0"], "--tokens: 0 given, allowed is 1 or more"),

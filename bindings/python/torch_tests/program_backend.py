@@ -164,10 +164,11 @@ def messages_at_once():
         dist.P2POp(dist.irecv, got, before),
         dist.P2POp(dist.irecv, strided, before),
     ]
-    for work in dist.batch_isend_irecv(calls):
-        work.wait()
-        assert work.is_success()
-    assert got.eq(before).all() and strided.eq(before + 0.5).all()
+    works = dist.batch_isend_irecv(calls)
+    for work in works:
+        assert work.wait() and work.exception() is None
+    assert got.eq(before).all() and strided.eq(before + 0.5).all()  # on GPUs the host waits here, and not before
+    assert all(work.is_completed() and work.is_success() for work in works)
     sent = dist.isend(x[:5], after)
     received = dist.irecv(got[:5].fill_(-1), before)
     y = torch.ones(1)
@@ -203,8 +204,8 @@ messages_at_once()
 if DEVICE == "cuda":
     streams()
 work = dist.all_reduce(x, async_op=True)
-assert work.wait() and work.is_completed() and work.is_success() and work.exception() is None
-assert work.result()[0] is x and work.get_future().wait()[0] is x and x.eq(size).all()
+assert work.wait() and work.result()[0] is x and work.get_future().wait()[0] is x and x.eq(size).all()
+assert work.is_completed() and work.is_success() and work.exception() is None
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # newer versions have other names for the same calls

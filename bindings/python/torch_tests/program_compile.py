@@ -71,6 +71,10 @@ def cases():
         of_both = torch.ones(2, 2, 1) if is_fp8 else None  # of gates and ups: GPUs have fp8 results of these alone
         rest = (None, of_both, "swiglu" if is_fp8 else "none", "rule", True)
         yield ops.dispatch_gemm, (x.detach(), first, routing.memory, *rest, *problem)
+        if not is_fp8:
+            for activation in ("none", "relu", "gelu", "silu", "swiglu", "geglu"):
+                given = (x, leaf(2, 32, 32, dtype=codes), routing.memory, None, None)
+                yield ops.dispatch_gemm, (*given, activation, "rule", True, *problem)
         rest = (leaf(3, 32, dtype=torch.bfloat16), of_a, of_w, "rule")
         yield ops.gemm_combine, (a, second, weights, routing.memory, *rest, *problem)
     for activation in ("none", "relu", "gelu", "silu"):
@@ -126,6 +130,15 @@ for rows in (4, 7):
     ids = torch.arange(2 * rows).view(rows, 2) % (2 * size)
     grads = [torch.autograd.grad(function(x, ids, weights), (x, weights)) for function in (experts, compiled)]
     assert all(torch.equal(a, b) for a, b in zip(*grads))
+for recompute in (False, True):
+    layer = tt.ParallelExperts(16, 16, 2 * size, max_tokens=8, recompute=recompute)
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=True)
+    for rows in (4, 7):
+        x, weights = leaf(rows, 16, dtype=torch.bfloat16), leaf(rows, 2)
+        ids = torch.arange(2 * rows).view(rows, 2) % (2 * size)
+        leaves = (x, weights, *layer.parameters())
+        grads = [torch.autograd.grad(function(x, ids, weights).sum(), leaves) for function in (layer, compiled)]
+        assert all(torch.equal(a, b) for a, b in zip(*grads))
 explained = torch._dynamo.explain(model)(leaf(4, 16))
 assert explained.graph_break_count == 0, explained
 tt.shutdown()

@@ -137,14 +137,18 @@ def part_of(matrices, axis, tp):
     return matrices.chunk(size // tp)[rank // tp].chunk(tp, axis)[rank % tp]
 
 
-def whole(experts, tokens, top_k, hidden, intermediate, shared, fused, tp=1):
+def whole(experts, tokens, top_k, hidden, intermediate, shared, tp=1, **options):
     """ParallelExperts beside all experts in float64: values and gradients."""
     torch.manual_seed(3)
     gate_up = (torch.randn(experts, 2 * intermediate, hidden) * hidden**-0.5).to(BF16)
     down = (torch.randn(experts, hidden, intermediate) * intermediate**-0.5).to(BF16)
-    layer = tt.ParallelExperts(hidden, intermediate, experts, max_tokens=TOKENS + 2, fused=fused, tp_size=tp)
+    layer = tt.ParallelExperts(hidden, intermediate, experts, max_tokens=TOKENS + 2, tp_size=tp, **options)
     layer.load_state_dict({"gate_up_proj": gate_up, "down_proj": down})
-    layer.load_state_dict(layer.state_dict())  # a part is as good as the whole
+    state = layer.state_dict()
+    assert torch.equal(state["gate_up_proj"], torch.cat([part_of(one, 1, tp) for one in gate_up.chunk(2, 1)], 1))
+    assert torch.equal(state["down_proj"], part_of(down, 2, tp))
+    torch.nn.init.zeros_(layer.gate_up_proj)
+    layer.load_state_dict(state)  # a part is as good as the whole
     xs = [random(80 + pe, tokens + pe % 2, hidden, dtype=BF16) for pe in range(size)]
     scores = [random(90 + pe, len(one), experts).softmax(-1).topk(top_k) for pe, one in enumerate(xs)]
     *every, wide, narrow = (one.double().requires_grad_() for one in (*xs, gate_up, down))
@@ -163,35 +167,104 @@ def whole(experts, tokens, top_k, hidden, intermediate, shared, fused, tp=1):
     weights = scores[rank].values.clone().requires_grad_()
     out = layer(x, scores[rank].indices, weights, x if shared else None)
     check_close("experts", out.detach(), wanted.detach())
-    with torch.no_grad():  # undefined rows make no difference
-        assert torch.equal(out, layer(x, scores[rank].indices, weights, x if shared else None))
+    with torch.no_grad():
+        served = layer(x, scores[rank].indices, weights, x if shared else None)
+    check_close("no gradients", served, wanted.detach())
+    if not layer.fused or layer.recompute:  # the same operations, where undefined rows make no difference
+        assert torch.equal(out, served)
     (out * random(100 + rank, *out.shape, dtype=torch.float64).to(BF16)).sum().backward()
     check_close("x", x.grad, every[rank].grad)
     gates, ups = (part_of(one, 1, tp) for one in wide.grad.chunk(2, 1))
-    check_close("gate_up", layer.gate_up_proj.grad, torch.cat((gates, ups), 1))
+    check_close("gate_up", layer.gate_up_proj.grad, tt.interleave_gates(gates, ups))
     check_close("down", layer.down_proj.grad, part_of(narrow.grad, 2, tp))
     assert (weights.grad - kept[rank].grad).abs().max() <= 3e-2 * kept[rank].grad.abs().max()
 
 
-for fused in (True, False):
-    whole(2 * size, 5, 2, 32, 48, False, fused)  # few experts, as Mixtral
-    whole(8 * size, 6, 8, 48, 16, True, fused)  # many, and a shared one, as DeepSeek-V3
-    whole(3, 5, 2, 32, 16 * size, True, fused, tp=size)  # tensor-parallel
+for options in ({}, {"recompute": True}, {"fused": False}):
+    whole(2 * size, 5, 2, 32, 48, False, **options)  # few experts, as Mixtral
+    whole(8 * size, 6, 8, 48, 16, True, **options)  # many, and a shared one, as DeepSeek-V3
+    whole(3, 5, 2, 32, 16 * size, True, tp=size, **options)  # tensor-parallel
     if size % 2 == 0:
-        whole(size, 5, 2, 32, 48, False, fused, tp=2)
+        whole(size, 5, 2, 32, 48, False, tp=2, **options)
+
+# The layout of gates and ups.
+for dtype in (torch.float32, BF16, FP8):
+    gates, ups = (random(i, 2, 24, 5, dtype=dtype) for i in (200, 201))
+    mixed = tt.interleave_gates(gates, ups)
+    assert mixed.shape == (2, 48, 5) and mixed.dtype == dtype
+    for i in range(3):
+        for j, one in enumerate((gates, ups)):
+            rows = mixed[:, 16 * i + 8 * j : 16 * i + 8 * j + 8].float()
+            assert torch.equal(rows, one[:, 8 * i : 8 * i + 8].float())
+    assert all(torch.equal(a.float(), b.float()) for a, b in zip(tt.separate_gates(mixed), (gates, ups)))
+
+ACTIVATIONS = {
+    "none": lambda sums: sums,
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "swiglu": lambda sums: F.silu(sums[0]) * sums[1],
+    "geglu": lambda sums: F.gelu(sums[0]) * sums[1],
+}
+
+
+def products(activation, dtype, form):
+    """dispatch_gemm and gemm_combine with gradients beside float64. Returns the gradients."""
+    hidden, intermediate, is_gated = 40, 24, activation in ("swiglu", "geglu")
+    ids = choices(rank, TOKENS)
+    every = [random(210 + pe, TOKENS, hidden, dtype=dtype) for pe in range(size)]
+    scales = [random(220 + pe, TOKENS, TOP_K).abs() for pe in range(size)]
+    first = random(230, EXPERTS, 2 * intermediate if is_gated else intermediate, hidden) * hidden**-0.5
+    second = random(240, EXPERTS, hidden, intermediate) * intermediate**-0.5
+    here = slice(rank * HERE, (rank + 1) * HERE)
+    x, w, down = (one.to(dtype).clone().requires_grad_() for one in (every[rank], first[here], second[here]))
+    weights = scales[rank].clone().requires_grad_()
+    routing = tt.route(ids, weights, experts=EXPERTS, hidden=hidden, align=128, dtype=dtype)
+    h = tt.dispatch_gemm(x, routing, w, activation=activation, form=form)
+    out = tt.gemm_combine(h, routing, down, form=form)
+    factors = [random(250 + pe, TOKENS, hidden, dtype=dtype) for pe in range(size)]
+    (out * factors[rank]).sum().backward()
+    *leaves, wide, narrow = (one.to(dtype).double().requires_grad_() for one in (*every, first, second))
+    kept = [one.double().requires_grad_() for one in scales]
+    loss, all_ids = 0, gathered(ids)
+    for pe in range(size):
+        sums = torch.einsum("th,eih->tei", leaves[pe], wide)
+        sums = [one.flatten(2) for one in sums.unflatten(2, (-1, 2, 8)).unbind(3)] if is_gated else sums
+        y = torch.einsum("tei,ehi->teh", ACTIVATIONS[activation](sums), narrow)
+        chosen = y.gather(1, all_ids[pe].clamp(min=0).unsqueeze(-1).expand(-1, -1, hidden))
+        wanted = (chosen * torch.where(all_ids[pe] < 0, 0.0, kept[pe]).unsqueeze(-1)).sum(1)
+        loss = loss + (wanted * factors[pe].double()).sum()
+        if pe == rank:
+            check_close((activation, "out"), out.detach(), wanted.detach())
+    loss.backward()
+    check_close((activation, "x"), x.grad, leaves[rank].grad)
+    check_close((activation, "w"), w.grad, wide.grad[here])
+    check_close((activation, "down"), down.grad, narrow.grad[here])
+    error = (weights.grad - kept[rank].grad).abs().max()
+    assert error <= 3e-2 * kept[rank].grad.abs().max(), (activation, float(error))
+    return [one.grad for one in (x, w, down, weights)]
+
+
+for activation in ACTIVATIONS:
+    for dtype in (BF16, F16):
+        both = [products(activation, dtype, form) for form in ("sequential", "overlapped")]
+        assert all(torch.equal(a, b) for a, b in zip(*both)), activation
 
 # Both forms of the products have the same bits, also with gated activations.
-hidden, intermediate = 40, 24
+hidden, intermediate = 40, 32
 x, ids = random(rank, TOKENS, hidden, dtype=BF16), choices(rank, TOKENS)
 in_type = routing = tt.route(ids, experts=EXPERTS, hidden=hidden, align=128)
 gates, ups = (random(70 + i + rank, HERE, intermediate, hidden, dtype=BF16) for i in (0, 50))
 down = random(170 + rank, HERE, hidden, intermediate, dtype=BF16)
-mixed = torch.stack((gates.unflatten(1, (-1, 8)), ups.unflatten(1, (-1, 8))), 2).flatten(1, 3)
+mixed = tt.interleave_gates(gates, ups)
 with torch.no_grad():
     results = []
     for form in ("sequential", "overlapped"):
         h = tt.dispatch_gemm(x, routing, mixed, activation="swiglu", form=form)
         results.append(tt.gemm_combine(h, routing, down, form=form))
+        plans = tt._groups.world_for(routing.problem.group, DEVICE).plans
+        first, second = (plans[routing.problem, intermediate, one, form, form] for one in ("swiglu", None))
+        assert first is second  # which has memory for rows under way
     assert torch.equal(*results)
     gate, up = tt.dispatch_gemm(x, routing, torch.cat((gates, ups), 1)).chunk(2, -1)
     plain = tt.gemm_combine(F.silu(gate) * up, routing, down)
@@ -315,7 +388,7 @@ refused("w_scales: shape", tt.dispatch_gemm, x, in_fp8, first, w_scales=first_sc
 back = {"a_scales": h_scales, "w_scales": second_scales}
 refused("a_scales: None given", tt.gemm_combine, h, in_fp8, second, w_scales=second_scales)
 refused("a_scales: shape", tt.gemm_combine, h, in_fp8, second, a_scales=h_scales[:1], w_scales=second_scales)
-h_in_type = torch.zeros(in_type.arrays.sizes.rows, 24, dtype=BF16)
+h_in_type = torch.zeros(in_type.arrays.sizes.rows, 32, dtype=BF16)
 refused("w_scales: a tensor given, allowed with", tt.gemm_combine, h_in_type, in_type, down, w_scales=second_scales)
 refused("a: bfloat16 given", tt.gemm_combine, h.to(BF16), in_fp8, second, **back)
 needs = torch.ones_like(in_fp8.weights).requires_grad_()

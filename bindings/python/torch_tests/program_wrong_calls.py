@@ -242,6 +242,14 @@ for name, wrong in (
     ("tp_size", "1"),
 ):
     refused(tt.ParallelExperts, 8, 8, size, **{name: wrong})
+refused(tt.ParallelExperts, 8, 8, size, fused=False, recompute=True)
+gates = torch.ones(2, 8, 3)
+for wrong in [*NO_TENSORS, gates[0, 0], gates[:, :7]]:
+    refused(tt.interleave_gates, wrong, gates)
+for wrong in [*NO_TENSORS, gates[0, 0], gates[:, :7], gates[:1], gates.double()]:
+    refused(tt.interleave_gates, gates, wrong)
+for wrong in [*NO_TENSORS, gates[0, 0], gates]:
+    refused(tt.separate_gates, wrong)
 routing, rows = tt.route(ids, **options), torch.ones(3, 8, dtype=torch.bfloat16)
 y = tt.dispatch(rows, routing)
 for wrong in [*NO_TENSORS, *NO_TYPES, rows.float(), rows.half(), rows[0], rows[:, :7], torch.cat((rows, rows))]:

@@ -112,10 +112,11 @@ def test_exit_with_open_groups_never_hangs(tmp_path):
         assert text == f"{rounds} ends"
 
 
-def test_llama_gives_the_same_tokens(tmp_path):
+@pytest.mark.parametrize("size", ["tiny", "tiny-experts"])
+def test_llama_gives_the_same_tokens(size, tmp_path):
     program = "../../../examples/llama/llama.py"
     file = tmp_path / "rows.json"
-    common = ["--rendezvous", f"file://{tmp_path / 'rendezvous'}", "--out", str(file)]
+    common = ["--size", size, "--rendezvous", f"file://{tmp_path / 'rendezvous'}", "--out", str(file)]
     taken = []
     for processes, comm, ways in (
         (2, ["gloo,tandem", "--fuse"], ["gloo", "tandem", "tandem --fuse"]),

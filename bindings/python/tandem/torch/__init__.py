@@ -14,6 +14,7 @@
     route, dispatch, combine            layers with experts
     route_and_dispatch                  the first two in one call
     dispatch_gemm, gemm_combine         their products, which overlap the travel of rows
+    interleave_gates, separate_gates    the layout of gates and ups that such a product takes, and back
     ColumnParallelLinear, RowParallelLinear
                                         tensor-parallel layers, with and without sequence parallelism
     ParallelExperts                     a layer of experts that the processes share
@@ -54,6 +55,7 @@ from ._expert_gemms import dispatch_gemm, gemm_combine
 from ._experts import Routing, combine, dispatch, route
 from ._fuse import fuse_all_reduce_norm
 from ._fuse_gather import fuse_norm_all_gather_matmul
+from ._gates import interleave_gates, separate_gates
 from ._groups import shutdown, world_of
 from ._heads import exchange_heads, merge_heads
 from ._linear import ColumnParallelLinear, RowParallelLinear
@@ -92,6 +94,7 @@ __all__ = [
     "gather",
     "gemm_combine",
     "inductor_pass",
+    "interleave_gates",
     "matmul_all_reduce",
     "matmul_reduce_scatter",
     "merge_heads",
@@ -106,6 +109,7 @@ __all__ = [
     "scaled_matmul_all_reduce",
     "scaled_matmul_reduce_scatter",
     "scatter",
+    "separate_gates",
     "shutdown",
     "world_of",
 ]

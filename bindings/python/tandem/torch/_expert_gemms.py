@@ -19,24 +19,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from .. import _c, errors
 from .._library import shown
 from .._plan import ExpertGemmsPlan
 from . import _groups
 from ._collectives import text_argument
-from ._experts import (
-    FP8,
-    PROBLEM,
-    Routing,
-    check_routing,
-    check_rows,
-    check_shape,
-    gradients_of_combination,
-    routing_of,
-)
-from ._routing import TYPES, Arrays, Problem, problem_of
+from ._expert_gradients import gradient_of_products, gradient_of_results, keep_products, keep_results
+from ._experts import FP8, PROBLEM, Routing, check_routing, check_rows, check_shape, routing_of
+from ._routing import TYPES, Problem, problem_of
 
 TILE = 128  # rows of a tile, to which each expert's rows are aligned
 _ACTIVATIONS = {**_c.ACTIVATIONS, **_c.GATED}
@@ -63,13 +54,15 @@ def _blocks(count: int) -> int:
 
 
 def _plan(
-    problem: Problem, device: str, intermediate: int, activation: str, dispatch_form: str, combine_form: str
+    problem: Problem, device: str, intermediate: int, activation: str | None, dispatch_form: str, combine_form: str
 ) -> ExpertGemmsPlan:
-    """The plan, which the group's processes make together."""
+    """The plan, which the group's processes make together. Without an activation any of them serves."""
     key = (problem, intermediate, activation, dispatch_form, combine_form)
     found = _groups.world_for(problem.group, device)
     if key not in found.plans:
         fields = problem.fields()
+        if activation is None:  # GPUs have no fp8 plan without a gated one
+            activation = "swiglu" if _is_fp8(problem) and device == "cuda" else "none"
         found.plans[key] = ExpertGemmsPlan(
             found.world,
             max_tokens=problem.max_tokens,
@@ -84,6 +77,8 @@ def _plan(
             dispatch_gemm=_c.EXPERT_FORMS[dispatch_form],
             gemm_combine=_c.EXPERT_FORMS[combine_form],
         )
+        for one in (activation, None):
+            found.plans.setdefault((problem, intermediate, one, dispatch_form, combine_form), found.plans[key])
     return found.plans[key]
 
 
@@ -246,11 +241,9 @@ def _gemm_combine(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     out, y = _new_results(a, w, weights, routing, add, a_scales, w_scales, form, *arguments)
     a, w, add, a_scales, w_scales = _contiguous(a, w, add, a_scales, w_scales)
-    problem, device = _problem_of(arguments), a.device.type
-    # GPUs have no fp8 plan without a gated activation, which the second product does not have in any case.
-    activation = "swiglu" if _is_fp8(problem) and device == "cuda" else "none"
+    problem = _problem_of(arguments)
     dispatch_form = "sequential" if _is_fp8(problem) else form
-    _plan(problem, device, a.shape[1], activation, dispatch_form, form).combine(
+    _plan(problem, a.device.type, a.shape[1], None, dispatch_form, form).combine(
         _groups.stream_of(a),
         tokens=out.shape[0],
         a=a.data_ptr(),
@@ -265,62 +258,6 @@ def _gemm_combine(
     return out, y
 
 
-# Gradients.
-
-
-def _ends(routing: torch.Tensor, problem: Problem) -> torch.Tensor:
-    arrays = Arrays(routing, problem)
-    return arrays.at(arrays.sizes.starts_at, problem.experts_here() + 1)[1:]
-
-
-def _products_keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    x, w, routing, _, _, activation, _, clear, *arguments = inputs
-    ctx.save_for_backward(w, routing, output[1])
-    ctx.mark_non_differentiable(*output[1:])
-    ctx.tokens, ctx.problem = x.shape[0], _problem_of(tuple(arguments))
-    ctx.activation, ctx.clear = activation, clear
-
-
-def _refuse_fp8(problem: Problem) -> None:
-    if _is_fp8(problem):
-        raise errors.Unsupported(f"wire: '{problem.wire}' given, allowed with gradients is 'type'")
-
-
-def _products_gradient(ctx: Any, grad: torch.Tensor, *_: Any) -> tuple[Any, ...]:
-    (w, routing, rows), problem = ctx.saved_tensors, ctx.problem
-    _refuse_fp8(problem)
-    if ctx.activation != "none":
-        raise errors.Unsupported(f"activation: '{ctx.activation}' given, allowed with gradients is 'none'")
-    ends = _ends(routing, problem)
-    x_grad = w_grad = None
-    if ctx.needs_input_grad[0]:
-        of_rows = F.grouped_mm(grad.contiguous(), w, offs=ends)
-        ones = grad.new_ones((ctx.tokens, problem.top_k), dtype=torch.float32)
-        with_ones = Arrays(routing, problem).with_ones()
-        x_grad = torch.ops.tandem.combine(of_rows, ones, with_ones, None, *problem.arguments())
-    if ctx.needs_input_grad[1]:
-        w_grad = F.grouped_mm(grad.contiguous().t(), rows, offs=ends)
-    return (x_grad, w_grad, *(None for _ in range(6 + len(problem.arguments()))))
-
-
-def _results_keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    a, w, weights, routing, add, _, _, _, *arguments = inputs
-    ctx.save_for_backward(a, w, routing, output[1])
-    ctx.mark_non_differentiable(output[1])
-    ctx.tokens, ctx.adds, ctx.problem = weights.shape[0], add is not None, _problem_of(tuple(arguments))
-
-
-def _results_gradient(ctx: Any, grad: torch.Tensor, _: Any) -> tuple[Any, ...]:
-    (a, w, routing, y), problem = ctx.saved_tensors, ctx.problem
-    _refuse_fp8(problem)
-    of_y, of_weights = gradients_of_combination(grad, y, routing, problem, ctx.tokens, ctx.needs_input_grad[2])
-    ends = _ends(routing, problem)
-    a_grad = F.grouped_mm(of_y, w, offs=ends) if ctx.needs_input_grad[0] else None
-    w_grad = F.grouped_mm(of_y.t(), a, offs=ends) if ctx.needs_input_grad[1] else None
-    rest = (None for _ in range(3 + len(problem.arguments())))
-    return (a_grad, w_grad, of_weights, None, grad if ctx.adds else None, *rest)
-
-
 for _name, _schema, _kernel, _fake, _gradient, _keep in (
     (
         "dispatch_gemm",
@@ -328,8 +265,8 @@ for _name, _schema, _kernel, _fake, _gradient, _keep in (
         f"bool clear, {PROBLEM}) -> (Tensor, Tensor, Tensor, Tensor)",
         _dispatch_gemm,
         _new_products,
-        _products_gradient,
-        _products_keep,
+        gradient_of_products,
+        keep_products,
     ),
     (
         "gemm_combine",
@@ -337,8 +274,8 @@ for _name, _schema, _kernel, _fake, _gradient, _keep in (
         f"str form, {PROBLEM}) -> (Tensor, Tensor)",
         _gemm_combine,
         _new_results,
-        _results_gradient,
-        _results_keep,
+        gradient_of_results,
+        keep_results,
     ),
 ):
     _operator = torch.library.custom_op(
@@ -380,8 +317,8 @@ def dispatch_gemm(
     """Moves the rows of `x` to their experts, and multiplies them by the transposed matrices of `w`.
 
     `w` is experts here x columns x hidden, and `routing` has align=128. Rows of the result are those of `dispatch`.
-    The gates and ups of "swiglu" and "geglu" alternate in groups of 8 rows of `w`, and the result has half of the
-    columns. Gradients need the activation "none".
+    For the activations "swiglu" and "geglu" the rows of `w` are those of `interleave_gates`, and the result has half of
+    the columns. Backward multiplies again for activations other than "none" and "relu", which keep no sums.
 
     With the wire "quantised" or "given" of `routing`, `w` is float8_e4m3fn, and `w_scales` has experts here x blocks of
     128 columns x blocks of 128 of hidden. The blocks of gates and those of ups are counted apart, and follow each other

@@ -300,7 +300,7 @@ def _whole_shape(
 # Gradients. Activations other than relu need the sum before them: backward computes it again.
 
 
-def _before(activation: str, grad: torch.Tensor, result: torch.Tensor, again: Any) -> torch.Tensor:
+def before_activation(activation: str, grad: torch.Tensor, result: torch.Tensor, again: Any) -> torch.Tensor:
     """The gradient of the sum before the activation."""
     if activation == "none":
         return grad
@@ -338,7 +338,7 @@ def _all_gather_matmul_gradient(ctx: Any, given: list[torch.Tensor | None]) -> t
     grads = [x.new_zeros((*leading, w.shape[1])) if g is None else g for g, w in zip(given, weights, strict=False)]
     if ctx.activation in ("gelu", "silu"):
         sums = again()
-        grads = [_before(ctx.activation, g, z, lambda z=z: z) for g, z in zip(grads, sums, strict=True)]
+        grads = [before_activation(ctx.activation, g, z, lambda z=z: z) for g, z in zip(grads, sums, strict=True)]
     elif ctx.activation == "relu":
         grads = [g * (y > 0) for g, y in zip(grads, kept, strict=True)]
     # One product with all weights side by side sums their gradients.
@@ -360,7 +360,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 def _matmul_reduce_scatter_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
     x, weight, bias, result = ctx.saved_tensors
-    grad = _before(
+    grad = before_activation(
         ctx.activation,
         grad,
         result,
@@ -373,7 +373,7 @@ def _matmul_reduce_scatter_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, 
 
 def _matmul_all_reduce_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
     x, weight, bias, result = ctx.saved_tensors
-    grad = _before(
+    grad = before_activation(
         ctx.activation, grad, result, lambda: torch.ops.tandem.matmul_all_reduce(x, weight, bias, "none", ctx.group)
     )
     rows = _rows(grad)
@@ -382,7 +382,7 @@ def _matmul_all_reduce_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]
 
 def _replicated_matmul_gradient(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
     x, weight, bias, result = ctx.saved_tensors
-    grad = _before(
+    grad = before_activation(
         ctx.activation, grad, result, lambda: torch.ops.tandem.replicated_matmul(x, weight, bias, "none", ctx.group)
     )
     rows = _rows(grad)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from .. import errors
 from .._library import shown, whole_option
-from . import _expert_gemms, _experts, _groups
+from . import _expert_gemms, _experts, _gates, _groups
 from ._route_and_dispatch import route_and_dispatch
 
 _ALIGN = 8  # rows of 16 bytes or more, as grouped products need them in backward
@@ -22,10 +22,14 @@ class ParallelExperts(torch.nn.Module):
     With `tp_size` = s, groups of s processes hold the same experts, and each process has an s-th of their columns. The
     experts are tensor-parallel if s is the number of processes.
 
-    An expert computes (silu(x @ gate) * (x @ up)) @ down. The parameters are `gate_up_proj` (experts, 2 * intermediate,
+    An expert computes (silu(x @ gate) * (x @ up)) @ down. A state dict has `gate_up_proj` (experts, 2 * intermediate,
     hidden) and `down_proj` (experts, hidden, intermediate), as Mixtral, Qwen3 and DeepSeek-V3 have them in
     transformers. Each process holds its part: fewer experts, and with `tp_size` fewer rows of gates, of ups, and fewer
     columns of `down_proj`.
+
+    The rows of the parameter `gate_up_proj` are those of `interleave_gates`, so that the first product has the
+    activation in its epilogue. `load_state_dict` and `state_dict` convert them. A program that reads or writes the
+    parameter itself, or its gradient, uses `separate_gates` and `interleave_gates`.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class ParallelExperts(torch.nn.Module):
         group: Any = None,
         max_tokens: int | None = None,
         fused: bool = True,
+        recompute: bool = False,
         device: Any = None,
         dtype: torch.dtype = torch.bfloat16,
     ) -> None:
@@ -45,12 +50,17 @@ class ParallelExperts(torch.nn.Module):
 
         With `fused` the products are dispatch_gemm and gemm_combine, whose GEMM needs Hopper on GPUs. Otherwise they
         are those of torch, between dispatch and combine.
+
+        In training the sums before the activation are kept for backward. With `recompute` they are not, so they take
+        no memory, and backward multiplies again. The results of both differ by the rounding of these sums.
         """
         super().__init__()
         self.group = _groups.resolve(group)
         self.pes, self.pe = _groups.size_of(self.group), _groups.rank_in(self.group)
         self.hidden, self.intermediate = whole_option("hidden", hidden), whole_option("intermediate", intermediate)
-        self.experts, self.fused = whole_option("experts", experts), fused
+        self.experts, self.fused, self.recompute = whole_option("experts", experts), fused, recompute
+        if recompute and not fused:
+            raise errors.InvalidArgument("recompute: True given, allowed without fused is False")
         self.tp_size = whole_option("tp_size", tp_size)
         self.max_tokens = None if max_tokens is None else whole_option("max_tokens", max_tokens)
         self._check_sizes()
@@ -88,8 +98,17 @@ class ParallelExperts(torch.nn.Module):
         ):
             given = state_dict.get(prefix + name)
             if given is not None and tuple(given.shape) == shape:
-                state_dict[prefix + name] = self._part_of(name, given)
+                given = self._part_of(name, given)
+            if name == "gate_up_proj" and given is not None and given.shape == self.gate_up_proj.shape:
+                given = _gates.interleave_gates(*given.chunk(2, 1))
+            if given is not None:
+                state_dict[prefix + name] = given
         super()._load_from_state_dict(state_dict, prefix, *arguments)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        name = prefix + "gate_up_proj"
+        destination[name] = torch.cat(_gates.separate_gates(destination[name]), 1)
 
     def _part_of(self, name: str, whole: torch.Tensor) -> torch.Tensor:
         """This process's part of the parameters of all experts."""
@@ -112,13 +131,19 @@ class ParallelExperts(torch.nn.Module):
         if self.fused:
             options["align"] = _expert_gemms.TILE
             routing = _experts.route(ids, weights, hidden=self.hidden, dtype=x.dtype, group=self.group, **options)
-            gate, up = _expert_gemms.dispatch_gemm(x, routing, self.gate_up_proj).chunk(2, -1)
-            return _expert_gemms.gemm_combine(F.silu(gate) * up, routing, self.down_proj, add)
+            h = self._first_products(x, routing)
+            return _expert_gemms.gemm_combine(h, routing, self.down_proj, add)
         rows, routing = route_and_dispatch(x, ids, weights, align=_ALIGN, group=self.group, **options)
         ends = routing.starts[1:]
-        gate, up = F.grouped_mm(rows, self.gate_up_proj.transpose(1, 2), offs=ends).chunk(2, -1)
-        y = F.grouped_mm(F.silu(gate) * up, self.down_proj.transpose(1, 2), offs=ends)
+        h = _gates.swiglu(F.grouped_mm(rows, self.gate_up_proj.transpose(1, 2), offs=ends))
+        y = F.grouped_mm(h, self.down_proj.transpose(1, 2), offs=ends)
         return _experts.combine(y, routing, add)
+
+    def _first_products(self, x: torch.Tensor, routing: _experts.Routing) -> torch.Tensor:
+        needs_sums = torch.is_grad_enabled() and (x.requires_grad or self.gate_up_proj.requires_grad)
+        if needs_sums and not self.recompute:
+            return _gates.swiglu(_expert_gemms.dispatch_gemm(x, routing, self.gate_up_proj))
+        return _expert_gemms.dispatch_gemm(x, routing, self.gate_up_proj, activation="swiglu")
 
     def extra_repr(self) -> str:
         """The arguments that printing a model shows."""

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from .. import _structs, errors
+from .. import _structs
 from ..world import World
-from . import _groups
 
 
 class Messages:
@@ -102,7 +101,8 @@ def mark(device: torch.device) -> Any:
 class TandemWork(dist.Work):  # type: ignore[misc]
     """A call of the backend, with the tensors that it writes.
 
-    On GPUs `wait` orders the current stream behind the call and does not block. A failure there raises in the next
+    On GPUs `wait` orders the current stream behind the call and does not block. So the call may still run when `wait`
+    returns. `is_completed` is then false, as NCCL's is, and so is `is_success`. A failure there raises in the next
     `wait` or call, with the number of the PE that is gone. On CPUs a call is over when it returns. A message of isend
     or irecv begins with `wait`, `is_completed` or `get_future`, or with the next call of its group.
     """
@@ -149,7 +149,7 @@ class TandemWork(dist.Work):  # type: ignore[misc]
         return found is None or self.exception() is not None or bool(found[1].query())
 
     def is_success(self) -> bool:
-        """Whether the call is over without a failure."""
+        """Whether the call is over without a failure. False while a GPU computes it, also behind `wait`."""
         return self.is_completed() and self.exception() is None
 
     def exception(self) -> BaseException | None:
