@@ -181,12 +181,14 @@ def streams():
     """On GPUs, work orders streams, and the host does not wait."""
     x, side = torch.ones(1 << 20), torch.cuda.Stream()
     dist.all_reduce(x.clone())  # meets the other processes, which takes time
+    with torch.cuda.stream(side):
+        y = x * 2  # later, a first allocation or kernel would wait for the device
     torch.cuda._sleep(4_000_000_000)  # some seconds
     work = dist.all_reduce(x, async_op=True)
     assert work.wait() and not work.is_completed()
     with torch.cuda.stream(side):
         work.wait()
-        y = x * 2
+        torch.mul(x, 2, out=y)
     assert not work.is_completed() and work.exception() is None
     torch.cuda.synchronize()
     assert work.is_completed() and work.is_success() and y.eq(2 * size).all()
