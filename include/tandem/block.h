@@ -7,8 +7,7 @@
 ///
 /// A kernel that puts and gets packets also has `using Packet = P`, their type, which determines the layout of
 /// fragments. A kernel with `static constexpr bool kEpochFirst = true` accesses no memory and no signal before
-/// next_epoch. A kernel with `static constexpr int kBulkRoles = N` has shared memory on GPUs with which its first N
-/// roles, or its block, copy in bulk (copy_bulk).
+/// next_epoch.
 ///
 /// A Block is a thread block seen as one actor. All its operations are block-cooperative, control flow is uniform, and
 /// portable code has no threadIdx. The smallest actor is a role of one warp; no operation belongs to a single thread.
@@ -143,11 +142,6 @@ class BlockContract : public BlockOps<BlockContract> {
   /// Copies `count` elements between local or reachable arrays that do not overlap.
   template <class T>
   TANDEM_DEVICE void copy(T* to, const std::type_identity_t<T>* from, Size count);
-  /// Does the same by the bulk copy engine, whose bytes in flight take no registers, so a role of one warp is enough.
-  /// GPUs have the engine from compute capability 9 on, for kernels with kBulkRoles and arrays at multiples of 16
-  /// bytes. Elsewhere it is `copy`.
-  template <class T>
-  TANDEM_DEVICE void copy_bulk(T* to, const std::type_identity_t<T>* from, Size count);
   /// Returns op(a, b), element by element; see reduce_op.h.
   template <class A>
   TANDEM_DEVICE FragmentContract<A> combine(ReduceOp op, const FragmentContract<A>& a,

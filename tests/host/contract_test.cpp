@@ -71,7 +71,6 @@ void litmus(int pes, int rounds) {
 TEST(HostLitmus, StoresArriveBeforeTheirNotify) { litmus<test::StoreNotify>(3, 200); }
 TEST(HostLitmus, StoresArriveBeforeASignalBehindAFence) { litmus<test::StoreFenceSignal>(3, 200); }
 TEST(HostLitmus, DataArrivesBeforeItsPutSignal) { litmus<test::PutSignal>(3, 200); }
-TEST(HostLitmus, BulkCopiesArriveBeforeTheirNotify) { litmus<test::BulkCopyNotify>(3, 200); }
 TEST(HostLitmus, PacketsCarryTheirFlags) {
   litmus<test::Packets<LLPacket>>(2, 200);
   litmus<test::Packets<LL128Line>>(2, 200);

@@ -4,7 +4,6 @@
 
 #include <type_traits>
 
-#include "support/block_cases/bulk.h"
 #include "support/block_cases/operations.h"
 #include "support/block_cases/packets.h"
 #include "support/block_cases/parts.h"
@@ -47,9 +46,6 @@ void each_block_case(const Visit& visit) {
   visit(std::type_identity<Keys<LLPacket, 96>>());
   visit(std::type_identity<Quantised<void>>());
   visit(std::type_identity<Quantised<LL128Line>>());
-  visit(std::type_identity<BulkCopies<0>>());
-  visit(std::type_identity<BulkCopies<2>>());
-  visit(std::type_identity<BulkCopies<3>>());
   visit(std::type_identity<Gets<std::uint32_t>>());
   visit(std::type_identity<CountBySwaps<std::uint32_t, Scope::kGpu>>());
   visit(std::type_identity<CountBySwaps<std::int64_t, Scope::kSystem>>());

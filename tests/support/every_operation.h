@@ -71,7 +71,6 @@ TANDEM_DEVICE void memory(Block& block, const Args& a, int pe) {
   block.store(a.result, {0, 1}, block.template load_as<T, A>(a.local, {0, 1}));
   block.store_scalar(a.local + 1, block.load_scalar(a.local));
   block.copy(a.local, a.symm.local(), a.count);
-  block.copy_bulk(a.local, a.symm.local(), a.count);
 }
 
 template <class Block, class Args>

@@ -50,14 +50,6 @@ template <class K>
 requires requires { K::kEpochFirst; }
 inline constexpr bool kEpochFirst<K> = K::kEpochFirst;
 
-/// The actors of K for which it has shared memory to copy in bulk: roles from the first one on, or 1 for its block. K
-/// sets it with its own kBulkRoles. Without it copy_bulk is a copy.
-template <class K>
-inline constexpr int kBulkRoles = 0;
-template <class K>
-requires requires { K::kBulkRoles; }
-inline constexpr int kBulkRoles<K> = K::kBulkRoles;
-
 /// The compiled form of kernel K, once it is registered (tandem/advanced/cuda_kernel.cuh); null in a build without
 /// CUDA.
 template <class K>

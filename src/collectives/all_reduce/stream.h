@@ -14,7 +14,6 @@ namespace tandem::kernels {
 template <class T>
 struct AllReduceStream {
   static constexpr int kLeastThreads = 512;  // of its roles
-  static constexpr int kBulkRoles = 2;       // which send and gather
 
   struct Args {
     Symm<const T> in;
@@ -41,9 +40,9 @@ struct AllReduceStream {
   template <class Block>
   TANDEM_DEVICE static void run(Block& block, const Args& a) {
     const Call call(block, a);
-    block.template parallel<1, 1, 7, 7>(
-        [&](auto& role) { call.send(role, a); }, [&](auto& role) { call.gather(role, a); },
-        [&](auto& role) { call.reduce(role, a, 0); }, [&](auto& role) { call.reduce(role, a, 1); });
+    block.template parallel<3, 5, 5, 3>(
+        [&](auto& role) { call.send(role, a); }, [&](auto& role) { call.reduce(role, a, 0); },
+        [&](auto& role) { call.reduce(role, a, 1); }, [&](auto& role) { call.gather(role, a); });
   }
 
  private:
@@ -100,7 +99,7 @@ struct AllReduceStream {
         for (const int pe : role.peers_from_self()) {
           const Range theirs = chunk(pe, i);
           sums.await(role, i, pe);
-          role.copy_bulk(a.out.local() + theirs.begin, sums.slot(role, i, pe, role.pe()).local(), theirs.size());
+          role.copy(a.out.local() + theirs.begin, sums.slot(role, i, pe, role.pe()).local(), theirs.size());
           sums.release(role, i, pe);
         }
     }

@@ -13,7 +13,6 @@ namespace tandem::kernels {
 template <class T>
 struct ReduceScatterStream {
   static constexpr int kLeastThreads = 512;  // of its roles
-  static constexpr int kBulkRoles = 2;       // which send
 
   struct Args {
     Symm<const T> in;
@@ -56,7 +55,8 @@ struct ReduceScatterStream {
         for (const int pe : role.peers_from_self()) chunks.release(role, i, pe);
       }
     };
-    block.template parallel<1, 1, 7, 7>([&](auto& role) { send(role, 0); }, [&](auto& role) { send(role, 1); },
+    // A thread that reduces has fewer bytes in flight than one that copies.
+    block.template parallel<2, 2, 6, 6>([&](auto& role) { send(role, 0); }, [&](auto& role) { send(role, 1); },
                                         [&](auto& role) { reduce(role, 0); }, [&](auto& role) { reduce(role, 1); });
   }
 };

@@ -6,13 +6,13 @@
 
 namespace tandem::kernels {
 
-/// Stores the elements `range` of this PE's input to a slot. Without a factor it is a bulk copy.
+/// Stores the elements `range` of this PE's input to a slot. Without a factor it is a copy, with more loads in flight.
 template <class T, class Role>
 TANDEM_DEVICE void fill_slot(Role& role, T* slot, const T* in, Range range, ReduceOp op, Accumulator<T> scale) {
   if (op == ReduceOp::kPremulSum)
     copy_input<T>(role, slot, in + range.begin, {0, range.size()}, op, scale);
   else
-    role.copy_bulk(slot, in + range.begin, range.size());
+    role.copy(slot, in + range.begin, range.size());
 }
 
 /// Sums the elements `range` of all PEs' inputs in PE order: `own` is this PE's, and chunk i has the others'. Calls

@@ -35,8 +35,8 @@ struct ProductShape {
   DType out_type = DType::kBF16;
 };
 
-/// Returns the columns of a product's tiles. An fp8 result has whole blocks in a tile. Of fp8 factors, the tensor cores
-/// compute 192 columns of a wide tile at once. Tiles of 256 have two batches, which are slower: only gates need them.
+/// Returns the columns of a product's tiles. An fp8 result has whole blocks in a tile. The tensor cores compute 192
+/// columns of fp8 factors at once. Tiles of 256 have two batches, which are slower: only gates need them.
 inline int tile_columns(const ExpertGemmOptions& options, Activation activation, DType out_type) {
   constexpr int kWide = 256, kAtOnce = 192;
   if (size_of(out_type) == 1)

@@ -69,7 +69,6 @@ void register_litmus_kernels() {
   register_kernel<StoreNotify, kThreads>();
   register_kernel<StoreFenceSignal, kThreads>();
   register_kernel<PutSignal, kThreads>();
-  register_kernel<BulkCopyNotify, kThreads>();
   register_kernel<Packets<LLPacket>, kThreads>();
   register_kernel<Packets<LL128Line>, kThreads>();
   register_kernel<Transitive, kThreads>();

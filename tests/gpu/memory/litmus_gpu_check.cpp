@@ -106,7 +106,6 @@ int check_all(int rounds, int pes) {
   litmus<StoreNotify>("stores, notify; wait, loads", pes, rounds);
   litmus<StoreFenceSignal>("stores, fence, signal; signal_test, loads", pes, rounds);
   litmus<PutSignal>("put_signal; signal_wait_until, loads", pes, rounds);
-  litmus<BulkCopyNotify>("bulk copies, notify; wait, bulk copies, loads", pes, rounds);
   litmus<Packets<LLPacket>>("LL packets", pes, rounds);
   litmus<Packets<LL128Line>>("LL128 lines", pes, rounds);
   if (pes > 2) litmus<Transitive>("stores, notify, through a third PE", pes, rounds);

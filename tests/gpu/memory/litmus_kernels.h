@@ -37,17 +37,10 @@ struct LitmusRing {
       block.wait(released, 1, e - 1);
       Send::send(block, a, data, arrived, e, next);
       Send::arrive(block, arrived, e);
-      const std::uint32_t* const received = Send::received(block, a, data);
       for (const Range tile : block.template tiles<std::uint32_t>({0, a.count}))
-        note(block, a, tile, e, block.template load<std::uint32_t>(received, tile));
+        note(block, a, tile, e, block.template load<std::uint32_t>(data.local(), tile));
       block.notify(released, e, previous);
     }
-  }
-
-  /// Returns the address of what came.
-  template <class Block>
-  TANDEM_DEVICE static const std::uint32_t* received(Block&, const Args&, Symm<std::uint32_t> data) {
-    return data.local();
   }
 
   template <class Block, class Values>
@@ -114,29 +107,6 @@ struct PutSignal : LitmusRing<PutSignal> {
   /// The packets' memory, which this kernel does not need otherwise.
   TANDEM_DEVICE static std::uint32_t* scratch(const Args& a, int block) {
     return reinterpret_cast<std::uint32_t*>(a.packets.local()) + block * a.count;
-  }
-};
-
-/// Bulk copies of stored values, then notify; wait, then bulk copies of what came, and loads.
-struct BulkCopyNotify : LitmusRing<BulkCopyNotify> {
-  static constexpr int kBulkRoles = 1;
-
-  template <class Block>
-  TANDEM_DEVICE static void send(Block& block, const Args& a, Symm<std::uint32_t> data, Signals word, Epoch e, int pe) {
-    std::uint32_t* const outgoing = PutSignal::scratch(a, block.index());
-    store_values(block, a, outgoing, e);
-    block.copy_bulk(data.on(pe), outgoing, a.count);
-    block.notify(word, e, pe);
-  }
-  template <class Block>
-  TANDEM_DEVICE static void arrive(Block& block, Signals word, Epoch e) {
-    block.wait(word, 1, e);
-  }
-  template <class Block>
-  TANDEM_DEVICE static const std::uint32_t* received(Block& block, const Args& a, Symm<std::uint32_t> data) {
-    std::uint32_t* const to = PutSignal::scratch(a, block.count() + block.index());
-    block.copy_bulk(to, data.local(), a.count);
-    return to;
   }
 };
 

@@ -105,11 +105,6 @@ class Block : public BlockOps<Block> {
     core_->copy(to, from, count * Size{sizeof(T)}, site);
   }
 
-  template <class T>
-  void copy_bulk(T* to, const std::type_identity_t<T>* from, Size count, Site site = Site::here()) {
-    copy(to, from, count, site);
-  }
-
   template <class A>
   Fragment<A> combine(ReduceOp op, const Fragment<A>& a, const Fragment<A>& b) const {
     Fragment<A> result = a.template joined<A>(b);

@@ -3,7 +3,6 @@
 
 #include <cuda_runtime.h>
 
-#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -46,10 +45,6 @@ inline void check_kernel(cudaError_t code, const char* what, std::string_view ke
     throw RuntimeFailure(std::string(what) + " " + std::string(kernel) + ": " + cudaGetErrorString(code));
 }
 
-/// The dynamic shared memory of K's launches. Where a device cannot give it, K has none, and copy_bulk is a copy.
-template <class K>
-inline std::atomic<int> ring_bytes = tandem::detail::kBulkRoles<K>* static_cast<int>(sizeof(BulkRing));
-
 /// Launches `kernel`, a variant of the portable kernel K, with these parameters.
 template <class K, class... Parameters>
 void launch_form(void (*kernel)(Parameters...), int threads, const detail::DeviceLaunch& launch,
@@ -57,8 +52,6 @@ void launch_form(void (*kernel)(Parameters...), int threads, const detail::Devic
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
   config.blockDim = dim3(static_cast<unsigned>(threads));
-  if constexpr (tandem::detail::kBulkRoles<K> != 0)
-    config.dynamicSmemBytes = static_cast<std::size_t>(ring_bytes<K>.load(std::memory_order_relaxed));
   config.stream = static_cast<cudaStream_t>(launch.stream);
   cudaLaunchAttribute programmatic{};
   programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -68,34 +61,13 @@ void launch_form(void (*kernel)(Parameters...), int threads, const detail::Devic
   check_kernel(cudaLaunchKernelEx(&config, kernel, parameters...), "launch of", type_name<K>());
 }
 
-/// Lets a variant of K take its dynamic shared memory on the current device. Returns the bytes.
-template <class K>
-int allow_rings(const void* kernel, const cudaFuncAttributes& attributes) {
-  constexpr int kBytes = tandem::detail::kBulkRoles<K> * static_cast<int>(sizeof(BulkRing));
-  if constexpr (kBytes == 0) return 0;
-  int device = 0, most = 0;
-  check_kernel(cudaGetDevice(&device), "loading", type_name<K>());
-  check_kernel(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "loading",
-               type_name<K>());
-  const bool has_engine = attributes.binaryVersion >= 90;
-  if (!has_engine || kBytes + static_cast<int>(attributes.sharedSizeBytes) > most) {
-    ring_bytes<K>.store(0, std::memory_order_relaxed);
-    return 0;
-  }
-  check_kernel(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "loading",
-               type_name<K>());
-  return kBytes;
-}
-
 /// Loads a variant of K on the current device. Returns the number of its blocks that fit one SM.
 template <class K, class... Parameters>
 int load_form(void (*kernel)(Parameters...), int threads) {
   cudaFuncAttributes attributes{};
   check_kernel(cudaFuncGetAttributes(&attributes, kernel), "loading", type_name<K>());
-  const auto rings = static_cast<std::size_t>(allow_rings<K>(reinterpret_cast<const void*>(kernel), attributes));
   int blocks = 0;
-  check_kernel(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, rings), "loading",
-               type_name<K>());
+  check_kernel(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0), "loading", type_name<K>());
   return blocks;
 }
 

@@ -100,10 +100,6 @@ class Profiled : public Base {
   __device__ void copy(T* to, const std::type_identity_t<T>* from, Size count) {
     recorded(of_array(RecordKind::kCopy, to, {0, count}), [&] { Base::copy(to, from, count); });
   }
-  template <class T>
-  __device__ void copy_bulk(T* to, const std::type_identity_t<T>* from, Size count) {
-    recorded(of_array(RecordKind::kCopy, to, {0, count}), [&] { Base::copy_bulk(to, from, count); });
-  }
   /// Recorded like the barrier that it contains.
   template <class Values>
   __device__ auto sum(const Values& values) {

@@ -67,13 +67,6 @@ __device__ inline void fence_proxy_async() {
 #endif
 }
 
-/// The same for accesses of global and shared memory, and for those through the async proxy before later generic ones.
-__device__ inline void fence_proxy_async_all() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("fence.proxy.async;" ::: "memory");
-#endif
-}
-
 /// Two packets, one 64-bit element each. An element of a vector access is never torn, but the pair may be.
 struct PacketPair {
   std::uint64_t packet[2];

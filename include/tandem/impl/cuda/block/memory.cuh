@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "tandem/impl/cuda/block/bulk_ring.cuh"
 #include "tandem/impl/cuda/block/few.cuh"
 #include "tandem/impl/cuda/block/state.cuh"
 #include "tandem/impl/cuda/thread_copy.cuh"
@@ -114,29 +113,6 @@ class GroupMemory : public GroupState<Threads, Barrier, P> {
     copy_bytes<Threads>(this->thread_, reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from),
                         count * Size{sizeof(T)});
     this->sync();
-  }
-
-  /// The first thread copies whole 16 bytes through the ring of this actor. If the kernel has no ring for it, or an end
-  /// has another alignment, it is a copy.
-  template <class T>
-  __device__ void copy_bulk(T* to, const std::type_identity_t<T>* from, Size count) {
-#if __CUDA_ARCH__ >= 900
-    extern __shared__ BulkRing bulk_rings[];
-    const auto low_bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
-    const unsigned rings = static_cast<unsigned>(this->number_of_role()) + 1;
-    if (low_bits % 16 == 0 && rings * static_cast<unsigned>(sizeof(BulkRing)) <= dynamic_shared_bytes()) {
-      auto* const target = reinterpret_cast<std::byte*>(to);
-      const auto* const source = reinterpret_cast<const std::byte*>(from);
-      const Size bytes = count * Size{sizeof(T)}, whole = bytes / 16 * 16;
-      fence_proxy_async_all();  // for this thread's accesses; the copy has one for what the barrier orders
-      this->sync();
-      if (this->thread_ == 0) copy_through(bulk_rings[this->number_of_role()], target, source, whole);
-      copy_elements<Threads>(this->thread_, target + whole, source + whole, bytes - whole);
-      this->sync();
-      return;
-    }
-#endif
-    copy(to, from, count);
   }
 
   template <class A, int W, int V>

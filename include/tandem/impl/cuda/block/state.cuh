@@ -132,9 +132,6 @@ class GroupState : public BlockOps<Group<Threads, Barrier, P>>, private BarrierN
     }
   }
 
-  /// The number of a role from 0 on; 0 for a block.
-  __device__ int number_of_role() const { return Barrier == 0 ? 0 : this->barrier() - 1; }
-
   const Context& context_;
   const int thread_;
   const Place place_;  // of this thread's elements in a fragment
