@@ -199,6 +199,28 @@ TEST(Svg, SaysHowManyPesItLeavesOut) {
   EXPECT_EQ(count(out.str(), ", 4 of 6 PEs"), 2U);
 }
 
+TEST(Svg, BlocksOfAnSmDivideItWhileSeveralAreBusy) {
+  Timeline timeline;
+  timeline.pes = 1;
+  timeline.end = 445 * kMicrosecond;  // one for each step of the chart
+  for (const char* lane : {"sm 0", "sm 0.1", "sm 1", "sm 1 / role 0", "sm 1 / role 1"})
+    timeline.add_lane(0, LaneKind::kSm, lane);
+  const auto add = [&](std::uint32_t lane, SpanKind kind, Time begin, Time end) {
+    timeline.add({.lane = lane, .kind = kind, .begin = begin * kMicrosecond, .end = end * kMicrosecond});
+  };
+  for (const std::uint32_t lane : {0U, 2U}) add(lane, SpanKind::kCompute, 0, 222);  // a block on each SM
+  add(1, SpanKind::kLoad, 222, 445);                                                // one SM has two, the other none
+  add(0, SpanKind::kStore, 222, 445);
+  std::ostringstream out;
+  Report report;
+  report.timelines.push_back(timeline);
+  write_svg(report, out);
+  // The chart of the SMs lies between 72 and 92.
+  EXPECT_EQ(count(out.str(), "M96 92H540V72H96z"), 1U);
+  EXPECT_EQ(count(out.str(), "M540 92H986V87H540z"), 1U);  // a quarter: half of one of two SMs
+  EXPECT_EQ(count(out.str(), "M540 87H986V82H540z"), 1U);
+}
+
 TEST(Svg, EmptyReportIsAPictureToo) {
   std::ostringstream out;
   Report report;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <ostream>
+#include <string_view>
 
 #include "tandem/timeline.h"
 #include "trace/timeline/analysis.h"
@@ -85,6 +87,35 @@ double height_of(const Shown& shown) {
   for (const Group& group : shown.groups) height += height_of(group);
   return height + kTimelineGap;
 }
+
+/// The place that a lane shares with others: its SM ("sm 3" of "sm 3.1" and "sm 3 / role 0"), or the lane itself.
+std::string_view place_of(const Lane& lane) {
+  const std::string_view all = lane.name;
+  return lane.kind == LaneKind::kSm ? all.substr(0, std::min(all.find('.'), all.find(" / "))) : all;
+}
+
+/// Equal parts of a timeline's time.
+struct Bins {
+  Bins(const Timeline& timeline, std::size_t bins)
+      : count(bins),
+        begin(timeline.begin),
+        length(static_cast<double>(timeline.duration()) / static_cast<double>(bins)) {}
+
+  /// Calls `use` with each part that the span touches, and how much of it the span covers.
+  template <class Use>
+  void cover(const Span& span, const Use& use) const {
+    const double first = static_cast<double>(span.begin - begin) / length;
+    const double last = static_cast<double>(span.end - begin) / length;
+    for (auto i = static_cast<std::size_t>(std::max(0.0, first)); i < count && static_cast<double>(i) < last; ++i) {
+      const double left = static_cast<double>(i);
+      use(i, std::min(last, left + 1) - std::max(first, left));
+    }
+  }
+
+  std::size_t count;
+  Time begin;
+  double length;  // picoseconds of a part
+};
 
 class Picture {
  public:
@@ -175,33 +206,37 @@ class Picture {
     }
   }
 
-  /// Draws the share of the lanes by kind over time as a stacked chart with one area for each kind.
+  /// Draws the share by kind over time as a stacked chart with one area for each kind: of the lanes, or of the SMs.
   void draw_share(const Timeline& timeline, const std::vector<std::uint32_t>& lanes,
                   const std::vector<std::vector<std::size_t>>& leaves, double y, double height) {
     const double width = x_of(timeline.duration()) - kLeft;
-    const auto bins = static_cast<std::size_t>(std::max(1.0, std::round(width / kBin)));
-    const double bin = static_cast<double>(timeline.duration()) / static_cast<double>(bins);
+    const Bins bins(timeline, static_cast<std::size_t>(std::max(1.0, std::round(width / kBin))));
+    // The lanes of one SM divide it while several of them are busy.
+    std::map<std::string_view, std::vector<double>> busy;
+    for (const std::uint32_t lane : lanes) {
+      std::vector<double>& of_place = busy.try_emplace(place_of(timeline.lanes[lane]), bins.count, 0.0).first->second;
+      for (const std::size_t index : leaves[lane])
+        bins.cover(timeline.spans[index], [&](std::size_t i, double part) { of_place[i] += part; });
+    }
     std::array<std::vector<double>, kSpanKinds> shares;
     for (const std::uint32_t lane : lanes) {
+      const std::vector<double>& of_place = busy.at(place_of(timeline.lanes[lane]));
       for (const std::size_t index : leaves[lane]) {
         const Span& span = timeline.spans[index];
         auto& share = shares[static_cast<std::size_t>(span.kind)];
-        if (share.empty()) share.resize(bins, 0.0);
-        const double begin = static_cast<double>(span.begin - timeline.begin) / bin;
-        const double end = static_cast<double>(span.end - timeline.begin) / bin;
-        for (auto i = static_cast<std::size_t>(std::max(0.0, begin)); i < bins && static_cast<double>(i) < end; ++i) {
-          const double left = static_cast<double>(i);
-          share[i] += (std::min(end, left + 1) - std::max(begin, left)) / static_cast<double>(lanes.size());
-        }
+        if (share.empty()) share.resize(bins.count, 0.0);
+        bins.cover(span, [&](std::size_t i, double part) {
+          share[i] += part / std::max(1.0, of_place[i]) / static_cast<double>(busy.size());
+        });
       }
     }
-    std::vector<double> floor(bins, y + height);
+    std::vector<double> floor(bins.count, y + height);
     for (const SpanKind kind : kPile) {
       const auto& share = shares[static_cast<std::size_t>(kind)];
       if (share.empty()) continue;
-      std::vector<double> top(bins);
+      std::vector<double> top(bins.count);
       for (std::size_t i = 0; i < top.size(); ++i) top[i] = std::max(y, floor[i] - height * share[i]);
-      area(floor, top, kind, width / static_cast<double>(bins));
+      area(floor, top, kind, width / static_cast<double>(bins.count));
       floor = top;
     }
   }
