@@ -25,7 +25,7 @@ def _refuse_fp8(problem: Problem) -> None:
 
 
 def keep_products(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    """What backward of dispatch_gemm needs: the rows, and with relu the results."""
+    """Keeps the rows for the backward of dispatch_gemm, and with relu the results."""
     x, w, routing, _, _, ctx.activation, _, _, *arguments = inputs
     out, rows, *_ = output
     ctx.save_for_backward(w, routing, rows, out if ctx.activation == "relu" else None)
@@ -59,7 +59,7 @@ def gradient_of_products(ctx: Any, grad: torch.Tensor, *_: Any) -> tuple[Any, ..
 
 
 def keep_results(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    """What backward of gemm_combine needs: the rows and the products."""
+    """Keeps the rows and the products for the backward of gemm_combine."""
     a, w, weights, routing, add, _, _, _, *arguments = inputs
     ctx.save_for_backward(a, w, routing, output[1])
     ctx.mark_non_differentiable(output[1])
