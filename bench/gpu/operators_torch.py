@@ -137,7 +137,7 @@ class Problem:
 
 
 class Rank:
-    """What every rank does with a command."""
+    """The work of every rank with a command."""
 
     def __init__(self):
         self.group = dist.group.WORLD

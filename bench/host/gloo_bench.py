@@ -6,13 +6,13 @@ usage: bench/host/gloo_bench.py [--build build/release] [--processes 2,4] [--lea
 
 Without --python, the first run makes an environment with PyTorch in build/gloo-venv, which needs a package index. Both
 libraries take turns, call by call, and the order of turns changes from round to round. Each process writes its input
-before each call. The processes then begin the call together, within some microseconds: they poll words in shared
+before each call. The processes then begin the call together, within some microseconds. They poll words in shared
 memory, since processes leave a barrier of Gloo 50 to 300 us apart. A time is the median over the rounds of the slowest
-process, in microseconds. A quiet time is for machines with other work, where a process may lose its core at any point:
-the tenth percentile over the rounds of the time from the last begin to the last end. Every result is compared with the
-exact one. Tandem runs on buffers of its symmetric heap, and on plain memory. Broadcasts are in place, as Gloo's are;
-Gloo's all-reduce is in place too, Tandem's has two buffers.
-"copy us" is a bound for one thread: the time in which each process copies the bytes that it needs from the others'
+process, in microseconds. A quiet time is for machines with other work, where a process may lose its core at any point.
+It is the tenth percentile over the rounds of the time from the last begin to the last end. Every result is compared with the
+exact one. Tandem runs on buffers of its symmetric heap, and on plain memory. Broadcasts are in place, as Gloo's are.
+Gloo's all-reduce is in place too, and Tandem's has two buffers.
+"copy us" is a bound for one thread. It is the time in which each process copies the bytes that it needs from the others'
 memory, without any signal.
 """
 import argparse

@@ -6,8 +6,8 @@ Start it twice, with NCCL and with Tandem, and compare what passes:
   python3 bench/nccl/distributed_test.py --out nccl.json
   tandem launch -n 1 --nccl python3 bench/nccl/distributed_test.py --out tandem.json --expected nccl.json
 
-With --expected the exit code is 1 if a test fails that passed there. --together runs many tests in the same processes, so
-that each takes a fraction of a second; a test that fails or hangs costs new processes.
+With --expected the exit code is 1 if a test fails that passed there. The option --together runs many tests in the same
+processes, so that each takes a fraction of a second. A test that fails or hangs costs new processes.
 """
 import argparse
 import fnmatch

@@ -38,7 +38,7 @@ class Place:
 
 
 def kept(folder):
-    """What each rank found that ended a part."""
+    """The findings of each rank that ended a part."""
     return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(pathlib.Path(folder).glob("rank*.json"))]
 
 

@@ -6,8 +6,8 @@ Start it twice, with NCCL and with Tandem, and compare:
   python3 bench/nccl/training_check.py --out nccl.json
   tandem launch -n 1 --nccl python3 bench/nccl/training_check.py --out tandem.json --expected nccl.json
 
-Parts: calls of torch.distributed with results worked out here; losses of DDP and FSDP training, and tokens of a small Llama
-with tp_plan="auto" and random weights, beside those of one process. With --expected these have to be the same as in that
+One part calls torch.distributed, with results worked out here. Others compare losses of DDP and FSDP training, and tokens of
+a small Llama with tp_plan="auto" and random weights, with those of one process. With --expected these have to be the same as in that
 run. `--device cpu` uses Gloo.
 
 There is a rank for each GPU; with TANDEM_SHARE_GPU=1 Tandem takes more --ranks. One rank has no peers, so messages between
@@ -112,7 +112,7 @@ def parsed():
 
 
 def compared(found, path, parts):
-    """What differs from the values of an earlier run, in the parts of this one."""
+    """The differences from the values of an earlier run, in the parts of this one."""
     expected, differs = json.loads(pathlib.Path(path).read_text(encoding="utf-8")), []
     if len(expected) != len(found):
         return [f"{len(found)} ranks have values, and {len(expected)} had before"]

@@ -1,4 +1,4 @@
-"""What the ranks of training_check.py do: calls of torch.distributed, training, and tokens of a small Llama."""
+"""The parts of training_check.py that ranks run: calls of torch.distributed, training, and tokens of a small Llama."""
 import faulthandler
 import os
 import time

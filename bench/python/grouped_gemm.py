@@ -3,11 +3,11 @@
     python3 bench/python/grouped_gemm.py --library build/gpu/lib/libgrouped_gemm.so --out FILE.json
     python3 bench/python/grouped_gemm.py --library build/gpu/lib/libgrouped_gemm.so --check
 
-Experts are those of one of two GPUs, with the rows of all tokens of one GPU's size: tokens * top rows on average for
-experts / 2 experts. `rows` gathers rows of A by an index first; the others have sorted rows. `few` has the tiles for few rows
+Experts are those of one of two GPUs. They have the rows of all tokens of one GPU's size: tokens * top rows on average
+for experts / 2 experts. `rows` gathers rows of A by an index first; the others have sorted rows. `few` has the tiles for few rows
 of each expert: 64x128, and in fp8 32x128. A ratio is the median over rounds
-of the time over PyTorch's in the same round: grouped_mm, or for fp8 _scaled_grouped_mm, whose scales are those of rows and
-columns. GB/s count the weights of experts with rows. --check compares integers, so every element but those of an
+of the time over PyTorch's in the same round. PyTorch has grouped_mm, and for fp8 _scaled_grouped_mm, whose scales are those
+of rows and columns. GB/s count the weights of experts with rows. --check compares integers, so every element but those of an
 approximated exponential must be exact.
 """
 
@@ -52,7 +52,7 @@ class Call(ctypes.Structure):
 
 @dataclass
 class Scales:
-    """Of rows and columns, or of blocks; `out` gets those of C's blocks."""
+    """Scales of rows and columns, or of blocks; `out` gets those of C's blocks."""
 
     a: torch.Tensor
     b: torch.Tensor

@@ -1,4 +1,4 @@
-"""What a served layer does between its matrix products, beside NCCL, PyTorch's symmetric memory and Triton.
+"""The steps of a served layer between its matrix products, beside NCCL, PyTorch's symmetric memory and Triton.
 
     TANDEM_LIBRARY=build/gpu/lib/libtandem_c.so tandem launch -n 2 python3 bench/python/layers.py --out FILE.json
     tandem launch -n 2 python3 bench/python/layers.py --device cpu    tiny sizes without graphs, as a test of it

@@ -10,14 +10,14 @@
 
 Each process has its heads and its part of the feed-forward layers. With `gloo` and `nccl` a matrix product and a
 collective follow each other. With `symm_mem` PyTorch's fused operators do both where it has them, with `tandem` one
-operator does both everywhere. With `--fuse` one operator does the all-reduce with the residual and the norm behind it,
-and one the norm with the gather and the product behind it.
+operator does both everywhere. With `--fuse` one operator does the all-reduce with the residual and the norm behind it.
+Another one does the norm with the gather and the product behind it.
 
 A decode and a short prompt end each half of a layer with an all-reduce. The processes divide the rows of a long prompt
 between the products, so an all-gather begins each half and a reduce-scatter ends it.
 
-Layers with experts (expert parallelism) move divided rows to their experts and back: an all-gather and a reduce-scatter
-with PyTorch's permutations and grouped products, or Tandem's dispatch_gemm and gemm_combine. Rows that every process
+Layers with experts (expert parallelism) move divided rows to their experts and back. They use an all-gather and a
+reduce-scatter with PyTorch's permutations and grouped products, or Tandem's dispatch_gemm and gemm_combine. Rows that every process
 has do not travel. An all-reduce sums the results. experts.py explains which experts a word has.
 
 All ways run in turns, step by step, on the same weights. Each step takes the words that the first way has chosen, and

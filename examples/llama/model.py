@@ -1,6 +1,6 @@
 """The decoder of llama.py: attention with rotary embeddings, gated feed-forward layers or experts, and random weights.
 
-`decode` may be captured in a CUDA graph: keys and values lie in buffers of a fixed size, and the position is a word on
+`decode` may be captured in a CUDA graph. Keys and values lie in buffers of a fixed size, and the position is a word on
 the device that each run advances. So a replay does what a call does.
 """
 

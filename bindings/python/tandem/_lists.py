@@ -1,4 +1,4 @@
-"""What can be simulated: machine models, algorithms and layers of models."""
+"""Names that can be simulated: machine models, algorithms and layers of models."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _FORMATS = {".html": "report", ".svg": "svg", ".json": "trace"}
 
 
 class Timeline:
-    """What happened in a run, when and where. It is drawn when it is shown or saved, by running the call once more.
+    """The events of a run, with their times and places. It is drawn when it is shown or saved, by running the call once more.
 
     In a notebook the page to explore is the cell's output.
     """
@@ -95,7 +95,7 @@ class Result:
 
     @property
     def critical_path(self) -> list[Share]:
-        """What the time was spent on along the chain of events that decided the end, the longest first."""
+        """The shares of the time along the chain of events that decided the end, the longest first."""
         if self._critical_path is None:
             shares = self._run_again(critical_path=True)["critical_path"]
             self._critical_path = [Share(one["name"], one["us"]) for one in shares]
@@ -108,7 +108,7 @@ class Result:
 
     @property
     def timeline(self) -> Timeline:
-        """The timeline of the call. Of an operator the sequential form is below it."""
+        """The timeline of the call. That of an operator has the sequential form below it."""
         return Timeline(lambda kind, path: self._run_again(**{kind: path}))
 
     def _row(self) -> dict[str, Any]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Table(list[dict[str, Any]]):
     """Rows of a sweep: a list of dicts with text, HTML, pandas and matplotlib views.
 
-    A row has the options that were swept, the columns of its result (times in simulated microseconds, sizes in bytes),
-    and "error": None, or why this machine cannot run it.
+    A row has the options that were swept and the columns of its result. Times are in simulated microseconds, and sizes in
+    bytes. "error" is None, or the reason why this machine cannot run it.
     """
 
     def columns(self) -> list[str]:

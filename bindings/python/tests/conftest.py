@@ -1,4 +1,4 @@
-"""Tests of the installed package. Those with data are skipped where numpy is not installed."""
+"""Tests of the installed package. Tests with data are skipped where numpy is not installed."""
 
 from __future__ import annotations
 

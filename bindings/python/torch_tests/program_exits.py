@@ -1,7 +1,7 @@
 """Ends the interpreter with worlds of groups left open, many times: what is printed counts the ends.
 
-Each process imports PyTorch once. Every round it forks a child, which is a member of a new process group, calls
-operators, and ends as a program ends, without any shutdown.
+Each process imports PyTorch once. Every round it forks a child, which is a member of a new process group and calls
+operators. The child ends as a program ends, without any shutdown.
 """
 
 from __future__ import annotations

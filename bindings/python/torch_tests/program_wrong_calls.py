@@ -16,7 +16,7 @@ count = 0
 
 
 def named(function, name, arguments, options):
-    """What the call gave for the argument that an error names, and its entries where that is a list."""
+    """The value of the argument that an error names, and its entries where that is a list."""
     bound = inspect.signature(function).bind(*arguments, **options)
     bound.apply_defaults()
     values = {**bound.arguments, **bound.arguments.get("options", {})}

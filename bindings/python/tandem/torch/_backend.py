@@ -122,7 +122,7 @@ class TandemGroup(dist.ProcessGroup):
         return self._name
 
     def _get_backend(self, device: Any) -> TandemGroup:
-        """What serves a device, which torch asks for before several messages at once."""
+        """The backend of a device, which torch asks for before several messages at once."""
         return self
 
     # Reductions.

@@ -4,8 +4,8 @@
     h = tt.dispatch_gemm(x, routing, gate_up)       rows of this PE's experts times their first matrices
     out = tt.gemm_combine(f(h), routing, down)      the weighted sum of each token's second products
 
-With a routing of the wire "quantised" or "given" both products are fp8, with a scale for each 128 values of a row and
-for each 128x128 weights:
+With a routing of the wire "quantised" or "given" both products are fp8. There is a scale for each 128 values of a row
+and for each 128x128 weights:
 
     routing = tt.route(ids, weights, experts=256, hidden=7168, align=128, wire="quantised")
     h, scales = tt.dispatch_gemm(x, routing, gate_up, w_scales=of_gate_up, activation="swiglu")

@@ -1,4 +1,4 @@
-"""What compiler passes share: new nodes, uses of nodes, and their removal."""
+"""The common parts of compiler passes: new nodes, uses of nodes, and their removal."""
 
 from __future__ import annotations
 

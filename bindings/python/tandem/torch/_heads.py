@@ -1,7 +1,7 @@
 """The exchange of heads around attention, as operators of PyTorch.
 
-merge_heads       partial outputs of all heads, one from each PE's part of the keys, to complete outputs
-exchange_heads    own rows of all heads to all rows of own heads (Ulysses), and back
+    merge_heads       partial outputs of all heads, one from each PE's part of the keys, to complete outputs
+    exchange_heads    own rows of all heads to all rows of own heads (Ulysses), and back
 """
 
 from __future__ import annotations

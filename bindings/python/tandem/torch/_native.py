@@ -115,8 +115,8 @@ def collective(
 def keep_plan(found: _groups.GroupWorld, plan: Any, problem: Sequence[int]) -> None:
     """Lets `products` run a plan. The caller holds the world's lock.
 
-    `problem` has the operator, the type, the layout, the activation, for fp8 the type of results, the kinds of scales
-    and whether accumulation is fast, and then the depth and the columns of each weight.
+    `problem` has the operator, the type, the layout and the activation. For fp8 it has the type of results, the kinds of
+    scales and whether accumulation is fast. The depth and the columns of each weight follow.
     """
     if _library is None:
         return

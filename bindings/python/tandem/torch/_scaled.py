@@ -1,8 +1,8 @@
 """Matrix products in fp8 that overlap their collective, as operators of PyTorch. They are for inference.
 
-x and weights are float8_e4m3fn, and scales are float32. x has one scale, or one for each row in a last axis of 1, as
-torch._scaled_mm has them. A weight has one, or one for each column. Or x has one for each 128 elements of a row, and a
-weight one for each block of 128x128. Sums are in float32, and results in bfloat16 or float16.
+x and weights are float8_e4m3fn, and scales are float32. As for torch._scaled_mm, x has
+one scale, or one for each row in a last axis of 1. A weight has one, or one for each column. Or x has one for each 128
+elements of a row, and a weight one for each block of 128x128. Sums are in float32, and results in bfloat16 or float16.
 """
 
 from __future__ import annotations
