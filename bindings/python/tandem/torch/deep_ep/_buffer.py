@@ -239,8 +239,8 @@ class Buffer:
     ) -> tuple[Any, torch.Tensor, Any, EventOverlap, Callable[[], None] | None]:
         """Sends tokens to their experts, without the CPU.
 
-        Returns rows of each expert here (with `use_fp8` a pair with scales for each 128 elements), the number of rows,
-        the handle, an event, and a hook.
+        Returns rows of each expert here, the number of rows, the handle, an event, and a hook. With `use_fp8` the rows
+        are a pair with scales for each 128 elements.
         """
         self._require(True)
         _refuse(

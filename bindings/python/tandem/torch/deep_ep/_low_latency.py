@@ -14,7 +14,7 @@ from .._route_and_dispatch import route_and_dispatch
 
 
 class Handle:
-    """What a low-latency dispatch returns for its combine. As a tuple it has the five entries of DeepEP's."""
+    """The result of a low-latency dispatch, for its combine. As a tuple it has the five entries of DeepEP's."""
 
     def __init__(self, routing: _experts.Routing) -> None:
         self.routing = routing

@@ -15,7 +15,7 @@ _LEAST_TOKENS = 16  # of a plan
 
 
 class Handle:
-    """What a dispatch returns for its combine, and for dispatches of other rows along the same routes."""
+    """The result of a dispatch for its combine, and for dispatches of other rows along the same routes."""
 
     def __init__(
         self,
